@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from modgraph.ops import Op
+from modgraph.prelude import blocks
 from modgraph.syntax import keywords
 from modgraph.vocabulary import list_router_names
 
@@ -31,7 +32,7 @@ def textmate() -> str:
         "keyword.control": _any_of(words & CONTROL),
         "storage.type": _any_of(words - CONTROL - CONSTANTS),
         "support.type": _any_of(TYPES) + r"(?=\s*(\[|$|\s))",
-        "support.function": _any_of(Op.registry),
+        "support.function": _any_of([*Op.registry, *blocks()]),
         "support.class": _any_of(list_router_names()),
         "keyword.operator": r"->|\.\.|\*\*|//|[-+*/%=<>!]=?",
     }

@@ -8,8 +8,8 @@ from typing import Any
 from modgraph.diagnostics import closest, did_you_mean, nearest
 from modgraph.ops import Op
 from modgraph.ops.idioms import IDIOMS
+from modgraph.prelude import Written, blocks, routers
 from modgraph.routers import Router
-from modgraph.routers.prelude import Written, definitions
 
 OPS = Op.registry
 find_op = OPS.find
@@ -18,12 +18,12 @@ find_router = Router.registry.find
 
 def is_router(name: str) -> bool:
     """Whether a name is that of a kind of router, built-in ones of the language included."""
-    return name in definitions() or find_router(name) is not None
+    return name in routers() or find_router(name) is not None
 
 
 def list_router_names() -> list[str]:
     """List the names of all kinds of routers."""
-    return sorted({*Router.registry, *definitions()})
+    return sorted({*Router.registry, *routers()})
 
 
 ALMOST_EQUAL = 0.8
@@ -36,11 +36,11 @@ def suggest_op(name: str, in_scope: Iterable[str]) -> str:
     match = closest(name, here, ALMOST_EQUAL)
     if match is not None:
         return f'did you mean "{match}"?'
-    if name in Router.registry or name in definitions():
+    if name in Router.registry or name in routers():
         return f"it is a router: declare it, router r = {name}, and write x -> pool by r"
-    if known := _idiom(name) or _other_word(name, OPS):
+    if known := _idiom(name) or _other_word(name, _list_callables()):
         return known
-    match = closest(name, [*here, *OPS], ONE_LETTER)
+    match = closest(name, [*here, *_list_callables()], ONE_LETTER)
     holds_more = match is not None and len(name) > len(match) + 1 and match in name.lower()  # as masked_mean does
     if match is not None and not holds_more:
         return f'did you mean "{match}"?'
@@ -53,7 +53,7 @@ def suggest_value(name: str, in_scope: Iterable[str]) -> str:
     here = list(in_scope)
     if closest(name, here) is not None or not here:
         return did_you_mean(name, here)
-    exactly = _other_word(name, OPS, misspelt=False)
+    exactly = _other_word(name, _list_callables(), misspelt=False)
     return _idiom(name) or exactly or did_you_mean(name, here, "known here: {known}")
 
 
@@ -67,14 +67,14 @@ def suggest_router(name: str, here: Iterable[str]) -> str:
 
 def suggest_synonym(name: str) -> str | None:
     """Write the help line for a synonym of an op or a router, or for an idiom of another library."""
-    return _idiom(name) or _other_word(name, OPS) or _other_word(name, _routers())
+    return _idiom(name) or _other_word(name, _list_callables()) or _other_word(name, _routers())
 
 
 def list_meant_ops(name: str) -> list[str]:
     """List the ops that a word may mean: the one with that synonym, and all statistics of routers if it is one."""
-    meant = [op for op in OPS.values() if _plain(name) in map(_plain, op.synonyms)]
-    statistics = [op for op in OPS.values() if op.reads != Op.reads]
-    return sorted({op.name for op in (*meant, *(statistics if {*meant} & {*statistics} else ()))})
+    meant = {each.name for each in _list_callables().values() if _plain(name) in map(_plain, each.synonyms)}
+    statistics = {op.name for op in OPS.values() if op.reads != Op.reads}
+    return sorted(meant | statistics if meant & statistics else meant)
 
 
 def _idiom(name: str) -> str | None:
@@ -83,8 +83,13 @@ def _idiom(name: str) -> str | None:
     return idiom.help(name) if idiom is not None else None
 
 
+def _list_callables() -> dict[str, type[Op] | Written]:
+    """List what applies to values: ops, and blocks in the language."""
+    return {**OPS, **blocks()}
+
+
 def _routers() -> dict[str, type[Router] | Written]:
-    return {**Router.registry, **definitions()}
+    return {**Router.registry, **routers()}
 
 
 def _other_word(name: str, known: Mapping[str, Any], misspelt: bool = True) -> str | None:

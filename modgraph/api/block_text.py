@@ -15,7 +15,7 @@ from typing import Any
 from modgraph.api.errors import NeedsParameters, NeedsPool, NoSuchArgument, NoSuchBlock
 from modgraph.declare import format_value
 from modgraph.diagnostics import ModgraphError, Report, did_you_mean, list_names
-from modgraph.routers.prelude import definitions
+from modgraph.prelude import blocks, find_written, routers
 from modgraph.syntax import ast, parse, read
 
 OUT = "out"  # the value that a use gives
@@ -105,8 +105,9 @@ class BlockText:
         return f"{imported}model {self.name}_alone({parameters}) {{\n{text}\n}}\n"
 
     def _is_used(self, statement: ast.Input) -> bool:
-        """Whether an input is one of this use: what stands in a condition is where its type is given."""
-        return statement.reference.name in self.types or statement not in _conditional(self.definition)
+        """Whether an input is one of this use: one in a condition or with a default is where its type is given."""
+        is_needed = statement.default is None and statement not in _conditional(self.definition)
+        return is_needed or statement.reference.name in self.types
 
     def _input(self, statement: ast.Statement, fixed: int | None) -> str | None:
         if not isinstance(statement, ast.Input) or not self._is_used(statement):
@@ -144,8 +145,8 @@ def _find(path: str | Path | None, name: str) -> ast.Definition:
     """The definition of a block or router. Raises `ModgraphError`."""
     report = Report()
     if path is None:
-        written = definitions().get(name)
-        source, place, others = None if written is None else written.source, "the vocabulary", [*definitions()]
+        written = find_written(name)
+        source, place, others = None if written is None else written.source, "the vocabulary", [*routers(), *blocks()]
     else:
         source, place, others = read(path, report), f'"{path}"', []
     file = None if source is None else parse(source, report)

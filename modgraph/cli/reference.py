@@ -17,9 +17,9 @@ from modgraph.declare import Setting
 from modgraph.diagnostics import Diagnostic
 from modgraph.inspect.reference import registries, setting_line
 from modgraph.ops import Op
+from modgraph.prelude import blocks, routers
 from modgraph.recipes.schema import Named, Section
 from modgraph.routers import Router
-from modgraph.routers.prelude import definitions
 from modgraph.syntax import keywords
 
 MESSAGES = {
@@ -167,6 +167,8 @@ def overview() -> str:
     for name, op in sorted(Op.registry.items()):
         file = op.__module__.rpartition(".")[2]
         ops.setdefault(SUBJECTS.get(file, file), []).append(name)
+    for name in blocks():
+        ops[name] = sorted([*ops.get(name, []), name])
     losses = ops.pop(LOSSES)
     keys = recipe_keys()
     lines = [
@@ -174,7 +176,7 @@ def overview() -> str:
     ]
     lines += ["", "the language:", _list("words", keywords())]
     lines += ["", "ops:", *(_list(kind.replace("_", " "), names) for kind, names in sorted(ops.items()))]
-    lines += ["", _list("losses", losses), _list("routers", sorted({*Router.registry, *definitions()}))]
+    lines += ["", _list("losses", losses), _list("routers", sorted({*Router.registry, *routers()}))]
     lines += ["", "recipes:"]
     for section in ("start", "train"):
         own = [path.split(".")[1] for path in keys if path.startswith(f"{section}.")]

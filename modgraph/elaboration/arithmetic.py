@@ -48,6 +48,8 @@ def _evaluate_range(expression: ast.Range, elaborator: Elaborator) -> Any:
 
 
 def evaluate_constant_call(name: str, call: ast.Call, elaborator: Elaborator) -> Any:
+    if name == constants.GIVEN:
+        return _is_given(call, elaborator)
     if name in constants.OF_POOL and len(call.arguments) == 1:
         argument = call.arguments[0].value
         pool = elaborator.evaluate(argument)
@@ -59,6 +61,23 @@ def evaluate_constant_call(name: str, call: ast.Call, elaborator: Elaborator) ->
             return _measure_pool(name, pool, call, elaborator)
     values = [elaborator.evaluate_constant(argument.value, f"an argument of {name}") for argument in call.arguments]
     return POISON if POISON in values else evaluate_function(name, values, call, elaborator)
+
+
+def _is_given(call: ast.Call, elaborator: Elaborator) -> Any:
+    """Return whether a use of this block gives an input that has a default."""
+    of_call = elaborator.call
+    inputs = {} if of_call is None else {each.reference.name: each for each in of_call.inputs}
+    argument = call.arguments[0].value if len(call.arguments) == 1 else None
+    name = argument.name if isinstance(argument, ast.Name) else ""
+    if elaborator.context.without_use:
+        return True
+    if elaborator.scope.find(name) is POISON:
+        return POISON
+    if of_call is None or name not in inputs or inputs[name].default is None:
+        known = [name for name, each in inputs.items() if each.default is not None]
+        way_out = f"inputs with a default: {', '.join(known)}" if known else "give the input one: input NAME: TYPE = …"
+        return elaborator.refuse(call, "an input with a default, earlier in this block", call.span.text, way_out)
+    return name in of_call.given
 
 
 def _measure_pool(name: str, pool: PoolEntity, call: ast.Call, elaborator: Elaborator) -> Any:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from modgraph.declare import format_briefly, format_value
+from modgraph.declare import MISSING, Setting, format_briefly, format_value
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import constants, entities, errors
-from modgraph.elaboration.calls import CallArgument, evaluate_argument, match_arguments, read_label
+from modgraph.elaboration.calls import CallArgument, evaluate_argument, match_arguments, read_label, report_torch_call
 from modgraph.elaboration.context import BLOCK, BlockCall
 from modgraph.elaboration.demands import elaborate_demand
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, BlockUse, Entity, Poison, Tensor, TensorTuple, describe
 from modgraph.elaboration.operands import restore_axes
 from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.torch_calls import Callee
 from modgraph.frozen import replace_fields
 from modgraph.ops.compared import MIRRORED
+from modgraph.prelude import find_written, is_prelude
 from modgraph.syntax import ast
 
 MOST_NESTED = 40  # uses of a definition inside each other, through arguments
@@ -30,6 +32,10 @@ def use_block(
     if id(definition) in elaborator.defining or elaborator.context.active_blocks.count(id(definition)) >= MOST_NESTED:
         return elaborator.report(errors.RecursiveBlock(span=span, name=callee))
     elaborator.context.spend(len(definition.parameters), span)
+    is_built_in = is_prelude(definition.span.source)
+    if is_built_in and _report_torch_call(definition, arguments, elaborator, span):
+        return POISON
+    has_kinds = is_built_in or definition.keyword == "router"
     values, spans, label = _bind_arguments(definition, arguments, elaborator)
     scope = Scope(outer=block.scope)
     own_text = BlockCall(callee, None, defining=(*elaborator.defining, id(definition)))  # may not use itself
@@ -37,13 +43,13 @@ def use_block(
     defaults: dict[str, Any] = {}
     for parameter in definition.parameters:
         name, default = parameter.name, POISON
-        is_given, of_router = name in values, definition.keyword == "router"
-        if parameter.default is not None and (of_router or not is_given):
+        is_given = name in values
+        if parameter.default is not None and (has_kinds or not is_given):
             default = evaluate_argument(parameter.default, inside)
         elif not is_given:
             meaning = "a parameter without a default"
             inside.report(errors.MissingArgument(span=span, callee=callee, name=name, meaning=meaning))
-        if of_router or not is_given:
+        if has_kinds or not is_given:
             defaults[name] = default
             values[name] = _check_kind(callee, name, default, values[name], spans, inside) if is_given else default
         scope.declare(name, values[name])
@@ -51,6 +57,22 @@ def use_block(
     _require_all(definition, replace_fields(inside, call=BlockCall(callee, None, span=span)))
     sound = POISON not in scope.names.values() and POISON not in values.values() and label is not POISON
     return BlockUse(block, values, label, spans, defaults) if sound else POISON
+
+
+def _report_torch_call(
+    definition: ast.Definition, arguments: list[CallArgument], elaborator: Elaborator, span: Span
+) -> bool:
+    """Report a call of a built-in block with the arguments of torch's layer; return whether it is one."""
+    written = find_written(definition.name)
+    if written is None or not written.torch_arguments:
+        return False
+    defaults = {each.name: each.default and elaborator.evaluate(each.default) for each in definition.parameters}
+    settings = {
+        name: Setting(name, (int,) if value is None else (type(value),), MISSING if value is None else value, {})
+        for name, value in defaults.items()
+    }
+    ours = [each for each in arguments if each.name != "name"]
+    return report_torch_call(Callee(definition.name, settings, written.torch_arguments), ours, elaborator, span)
 
 
 def _bind_arguments(
@@ -99,12 +121,15 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, elaborat
     definition, context = use.block.definition, elaborator.context
     inside, call = enter_body(use, elaborator.naming.next(definition.name, use.label), tensors, span, elaborator)
     context.spend(BLOCK + len(definition.parameters) + 2 * len(tensors), span)
+    context.uses.append((span, None))
     with context.enter_use("block", definition.name, inside.naming, span, definition):
         inside.elaborate(definition.body)
-        call.outputs = [restore_axes(each, call.apart, call.naming, inside) for each in call.outputs]
-    if call.taken != len(tensors):
+        named = {*call.named.values()}
+        call.outputs = [restore_axes(each, call.apart, call.naming, inside, named) for each in call.outputs]
+    context.uses.pop()
+    if inputs := call.explain_count(len(tensors)):
         return elaborator.report(
-            errors.BlockOperands(span=span, name=definition.name, inputs=call.taken, given=len(tensors))
+            errors.BlockOperands(span=span, name=definition.name, inputs=inputs, given=len(tensors))
         )
     if not call.outputs and not context.report.errors:
         elaborator.report(errors.NoOutput(span=definition.name_span, name=definition.name, kind="block"))
@@ -128,6 +153,8 @@ def enter_body(
     scope.names |= use.parameters
     scope.arguments |= use.spans
     call = BlockCall(definition.name, list(operands), span=span, defining=(*elaborator.defining, id(definition)))
+    if definition.keyword == "block":
+        call.axis_words = definition.named_axes
     return replace_fields(elaborator, scope=scope, naming=Naming(node, owner, scope), call=call), call
 
 
@@ -204,6 +231,9 @@ def _explain_failure(condition: ast.Expression, names: list[str], elaborator: El
             name, value, bound = left.name, elaborator.evaluate(left), elaborator.evaluate(right)
             if operator in BOUNDS:
                 problem, way_out = (each.format(format_briefly(bound), name=name) for each in BOUNDS[operator])
+            elif isinstance(bound, range) and bound:
+                nearest = bound[-1] if type(value) is int and value > bound[-1] else bound[0]
+                problem, way_out = f"must be a whole number from {bound[0]} to {bound[-1]}", f"write {name}={nearest}"
             else:
                 problem = f"must be one of {format_briefly(tuple(bound))[1:-1]}"
                 words = [each for each in bound if isinstance(each, str)]

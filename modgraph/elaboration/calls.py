@@ -22,7 +22,7 @@ from modgraph.elaboration.entities import (
     is_callable,
     is_router_name,
 )
-from modgraph.elaboration.torch_calls import read_torch_call
+from modgraph.elaboration.torch_calls import Callee, read_torch_call
 from modgraph.syntax import ast
 from modgraph.types import explain_word_problem, is_word, word_like
 
@@ -129,7 +129,7 @@ def bind_settings(
     arguments = [argument for argument in arguments if argument.name not in ("name", "init")]
     if declaration.takes_names:
         arguments = _collect_names(arguments, declaration, elaborator)
-    if arguments and declaration.torch_arguments and _report_torch_call(declaration, arguments, elaborator, span):
+    if report_torch_call(Callee(callee, settings, declaration.torch_arguments), arguments, elaborator, span):
         return POISON
     values: dict[str, Any] = {}
     sound = POISON not in common.values()
@@ -155,14 +155,14 @@ def bind_settings(
     return OpUse(declaration(**converted), common.get("name"), common.get("init"))
 
 
-def _report_torch_call(
-    declaration: type[Declaration], arguments: list[CallArgument], elaborator: Elaborator, span: Span
-) -> bool:
+def report_torch_call(callee: Callee, arguments: list[CallArgument], elaborator: Elaborator, span: Span) -> bool:
     """Report a call with the arguments of torch's layer; return whether it is one."""
     given = [(each.name, each.value, each.text) for each in arguments]
-    found = None if any(value is POISON for _, value, _ in given) else read_torch_call(declaration, given)
+    if not (given and callee.torch_arguments) or any(value is POISON for _, value, _ in given):
+        return False
+    found = read_torch_call(callee, given)
     if found is not None:
-        difference = found.explain(declaration.name)
+        difference = found.explain(callee.name)
         elaborator.report(errors.TorchArguments(span=span, difference=difference, suggestion=f"write {found.text}"))
     return found is not None
 

@@ -124,7 +124,8 @@ OF_ONE: dict[str, Callable[[Any], Any]] = {"abs": abs, "round": round}
 OF_ONE |= {name: getattr(math, name) for name in ("exp", "log", "sqrt", "sin", "cos", "floor")}
 OF_SEVERAL: dict[str, Callable[[Any], Any]] = {"min": min, "max": max, "sum": sum}
 OF_POOL = ("len", "message_rank", "message_width", "result_rank", "result_width")  # functions of a pool
-FUNCTIONS = (*OF_SEVERAL, *OF_POOL, *OF_ONE)
+GIVEN = "given"
+FUNCTIONS = (*OF_SEVERAL, *OF_POOL, *OF_ONE, GIVEN)
 COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     **{"+": operator.add, "-": operator.sub, "*": operator.mul, "**": operator.pow},

@@ -16,8 +16,8 @@ from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Call, Graph, Node, Result
 from modgraph.ir.node import Kind
 from modgraph.ops import Op
+from modgraph.prelude import is_prelude
 from modgraph.routers import PoolTypes, Router
-from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import Axis, Shape, TensorType, format_shape
 
@@ -111,10 +111,11 @@ class Decision:
 class BlockCall:
     """One use of a block while its body is elaborated.
 
-    `operands` are those not yet taken, and `taken` counts the inputs so far. `axes` binds words to axes, `named_by`
-    maps each word to its first input, and `token_axes` holds the word and the input for each token axis, from the last.
-    In `outputs` a family counts as one. `apart` has the further readings of axes that the operands have twice, with
-    the axes, by word; `naming` names the nodes that rename them.
+    `operands` are those not yet taken; `inputs` are those of the body so far, and `given` names the ones that have an
+    operand. `axes` binds words to axes, `named_by` maps each word to its first input, and `token_axes` holds the word
+    and the input for each token axis, from the last. In `outputs` a family counts as one. `apart` has the further
+    readings of axes that the operands have twice, with the axes, by word. `axis_words` are words of a block that name
+    axes of its inputs; `named` has the plain axes that are named for it. `naming` names the nodes that rename axes.
 
     Without operands the block is checked by itself, with inputs of the declared types. `decision` is that of a router.
     `defining` identifies this definition and those that enclose the use; none of them may be used inside it.
@@ -125,13 +126,22 @@ class BlockCall:
     axes: dict[str, Any] = field(default_factory=dict)
     named_by: dict[str, ast.Input] = field(default_factory=dict)
     token_axes: dict[int, tuple[str, ast.Input]] = field(default_factory=dict)
-    taken: int = 0
+    inputs: list[ast.Input] = field(default_factory=list)
+    given: set[str] = field(default_factory=set)
     outputs: list[Any] = field(default_factory=list)
     span: Span | None = None
     decision: Decision | None = None
     apart: dict[str, tuple[Axis, Axis]] = field(default_factory=dict)
+    axis_words: frozenset[str] = frozenset()
+    named: dict[str, Axis] = field(default_factory=dict)
     naming: Naming | None = None
     defining: tuple[int, ...] = ()
+
+    def explain_count(self, given: int) -> str:
+        """Say how many inputs the body has; an empty text if so many operands fit."""
+        most = len(self.inputs)
+        fewest = sum(each.default is None for each in self.inputs)
+        return "" if fewest <= given <= most else f"{fewest} to {most}" if fewest < most else str(most)
 
     def __str__(self) -> str:
         return f'{"block" if self.decision is None else "router"} "{self.name}"'
@@ -168,7 +178,7 @@ class Context:
         self.declared: dict[str, Declared] = {}  # every module, pool and router of the model, by path
         self.counts = dict.fromkeys(LIMITS, 0)
         self.active_blocks: list[int] = []  # definitions that are being inlined, from the outside
-        self.uses: list[tuple[Span, Decision]] = []  # routers that are being inlined: spans and decisions
+        self.uses: list[tuple[Span, Decision | None]] = []  # routers and blocks being inlined: spans, and decisions
         self.applied: list[tuple[Span, Span]] = []  # spans of code that is written in one place and applied in another
 
     @property
@@ -192,7 +202,7 @@ class Context:
     def _annotate(self, diagnostic: Diagnostic) -> Diagnostic:
         """Add notes for code that is written in one place and applied in another.
 
-        Move a mistake in the text of a built-in router to its use in the spec.
+        Move a mistake in the text of a built-in router or block to its use in the spec.
         """
         span, notes = diagnostic.span, diagnostic.notes
         apart = next(((there, here) for there, here in reversed(self.applied) if not here.holds(there)), None)
@@ -206,8 +216,8 @@ class Context:
             return diagnostic.replace(notes=notes)
         use, decision = found
         if is_prelude(span.source):
-            notes = (Note(text="in the text of the router", span=span), *notes)
-            if isinstance(diagnostic, DoesNotFit | RecordShape) and decision.message_rank > 1:
+            notes = (Note(text=f"in the text of the {'block' if decision is None else 'router'}", span=span), *notes)
+            if decision and isinstance(diagnostic, DoesNotFit | RecordShape) and decision.message_rank > 1:
                 return _explain_no_vectors(decision, use, notes[:1])
             return diagnostic.replace(span=use, notes=notes)
         moved = (replace(each, span=use) if each.span and is_prelude(each.span.source) else each for each in notes)

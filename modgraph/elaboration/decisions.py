@@ -26,7 +26,7 @@ from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import NewAxis
 from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Rename
-from modgraph.routers.prelude import is_prelude
+from modgraph.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import Axis, Shape, format_shape, may_meet, shapes_meet
 

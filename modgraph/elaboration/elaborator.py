@@ -15,7 +15,7 @@ from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Templa
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.frozen import replace_fields
 from modgraph.ir import Call, Graph, Node, Result
-from modgraph.routers.prelude import is_prelude
+from modgraph.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import Axis
 
@@ -179,8 +179,8 @@ class Elaborator:
     def report(self, diagnostic: Diagnostic) -> Poison:
         """Report a diagnostic in the words of the spec; a mistake in the text of a block gets a note on the use."""
         named = {} if self.decision is None else self.decision.named
-        if self.call is not None and self.call.apart:
-            named = named | {word: reading for word, (reading, _) in self.call.apart.items()}
+        if self.call is not None:
+            named = named | self.call.named | {word: reading for word, (reading, _) in self.call.apart.items()}
         diagnostic = localize_axis_names(diagnostic, self.scope, named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
         is_apart = span is not None and use is not None and not (use.holds(span) or is_prelude(span.source))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from modgraph.declare import format_value
 from modgraph.diagnostics import Report, Source, did_you_mean
@@ -16,7 +17,7 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.entities import POISON, BlockEntity
 from modgraph.elaboration.scope import Scope
 from modgraph.files import exists
-from modgraph.routers.prelude import definitions
+from modgraph.prelude import Written, blocks, routers
 from modgraph.syntax import ast, parse, read
 from modgraph.syntax.errors import UnreadableFile
 
@@ -61,7 +62,7 @@ class Imports:
 
     def read_definitions(self, file: ast.File, path: Path) -> Scope:
         """Return a scope with the definitions that a file contains and imports."""
-        scope = Scope()
+        scope = Scope(outer=Scope(names=BuiltInBlocks()))
         self.reading.append(resolve_path(path))
         for statement in file.imports:
             self._import(statement, path, scope)
@@ -128,14 +129,36 @@ def _declare_definitions(file: ast.File, scope: Scope, report: Report) -> None:
 @cache
 def find_prelude_router(name: str) -> BlockEntity | None:
     """Find the definition of a built-in router, or None."""
-    written = definitions().get(name)
-    if written is None:
-        return None
+    return _read_prelude(routers()[name]) if name in routers() else None
+
+
+class BuiltInBlocks(dict[str, Any]):
+    """The names of a scope around all files: a built-in block is parsed when it is asked for."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in blocks()
+
+    def __missing__(self, name: str) -> BlockEntity:
+        return find_prelude_block(name)
+
+
+@cache
+def find_prelude_block(name: str) -> BlockEntity:
+    """Find the definition of a built-in block. Raises `KeyError`."""
+    return _read_prelude(blocks()[name])
+
+
+def find_prelude_definition(name: str) -> BlockEntity | None:
+    """Find the definition of a built-in router or block, or None."""
+    return find_prelude_block(name) if name in blocks() else find_prelude_router(name)
+
+
+def _read_prelude(written: Written) -> BlockEntity:
     report, scope = Report(), Scope()
     file = parse(written.source, report)
     assert file is not None, f"{written.source.name}: {report.diagnostics}"
     _declare_definitions(file, scope, report)
-    found: BlockEntity = scope.routers[name]
+    found: BlockEntity = (scope.routers if written.keyword == "router" else scope.names)[written.name]
     return found
 
 

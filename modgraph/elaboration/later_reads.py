@@ -9,7 +9,7 @@ from modgraph.elaboration.visible_keys import explain_readings
 from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.ir.analysis.causality import Causality, Tokens
 from modgraph.ir.analysis.transfer import Transfer
-from modgraph.routers.prelude import is_prelude
+from modgraph.prelude import is_prelude
 from modgraph.types import Axis
 
 MOST_STEPS = 5  # of a path in a message
@@ -65,7 +65,7 @@ def _explain(graph: Graph, paths: list[list[Node]], axis: Axis) -> LaterReads | 
     first, spans = found[0], [_find_span(each) for each in found]
     name = _describe(first, graph)
     notes = [Note(text=f"{name} reads later tokens", span=spans[0])] if spans[0] is not None else []
-    way_out = WAYS_OUT.get(first.op.name, OTHERWISE) if isinstance(first, OpNode) else OTHERWISE
+    way_out = WAYS_OUT.get(name, OTHERWISE)
     if isinstance(first, OpNode) and first.name in graph and first.span is spans[0]:  # not in a built-in text
         axis, about, way_out = explain_readings(first, graph) or (axis, (), way_out)
         notes += about
@@ -101,7 +101,11 @@ def _format_line(span: Span | None, last: Span | None) -> str:
 
 
 def _describe(node: Node, graph: Graph) -> str:
-    """Name a node in the words of the spec."""
+    """Name a node in the words of the spec: one in a built-in block by the block."""
+    if node.span is not None and is_prelude(node.span.source):
+        use = next((call for call in node.calls if call.span is not None and not is_prelude(call.span.source)), None)
+        if use is not None and use.kind == "block":
+            return use.definition
     match node:
         case OpNode():
             return node.op.name

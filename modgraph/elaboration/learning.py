@@ -19,8 +19,8 @@ from modgraph.ops.along_axis import Sum
 from modgraph.ops.arithmetic import Add, Divide
 from modgraph.ops.axes import Expand, NewAxis
 from modgraph.ops.choice import MaskedSoftmax
+from modgraph.prelude import is_prelude
 from modgraph.routers.choice import TokenChoice
-from modgraph.routers.prelude import is_prelude
 
 CHOOSE_MORE = "let it choose more modules, or use a router whose weights are shares of all modules, such as linear(k=1)"
 SHARES = "weigh the chosen module by its share of all: (scores -> softmax) * chosen"

@@ -15,7 +15,7 @@ from modgraph.diagnostics import Span
 from modgraph.elaboration import entities
 from modgraph.elaboration.apply import apply_op, report_misfit
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, BlockUse, OpUse, Poison, PoolEntity, Template, Tensor
+from modgraph.elaboration.entities import POISON, BlockEntity, BlockUse, OpUse, Poison, PoolEntity, Template, Tensor
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
@@ -53,21 +53,21 @@ def infer_message_ranks(template: Any, count: int, elaborator: Elaborator) -> tu
             terms.insert(0, term.template)
         if isinstance(term, BlockUse):
             found = tuple(max(int(said), each) for each in _infer_input_ranks(term))
-            return found if len(found) == count else (1,) * count
+            return found[:count] if len(found) >= count else (1,) * count
     return (1,) * count
 
 
 def _infer_input_ranks(use: BlockUse) -> Iterator[int]:
     """Infer the number of axes of each input of a block.
 
-    Outer named axes are token axes; the last axis, and axes that the first op on the input needs, belong to the
-    message.
+    Outer named axes are token axes; the last axis, axes that the body names, and axes that the first op on the input
+    needs, belong to the message.
     """
-    body = use.block.definition.body
+    body, used = use.block.definition.body, use.block.definition.named_axes
     scope = Scope(outer=use.block.scope, names=dict(use.parameters), arguments=dict(use.spans))
     for each in (statement for statement in body.statements if isinstance(statement, ast.Input)):
         axes = each.type.axes
-        named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]
+        named = [isinstance(axis, ast.Name) and axis.name not in {*use.parameters, *used} for axis in axes]
         outer = next((at for at, is_name in enumerate(named[:-1]) if not is_name), max(0, len(axes) - 1))
         lines = (
             line for line in body.pipelines if isinstance(line.head, ast.Name) and line.head.name == each.reference.name
@@ -91,11 +91,20 @@ def _count_needed_axes(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int
         if op is not None:
             needed = max(1, sum(axis != "..." for axis in op.operands[0].axes.split()))
             stays = _keeps_rank(op)
+        elif isinstance(known, BlockEntity):
+            needed = _count_named_axes(known.definition)
         elif isinstance(known, Template):
             needed, stays = _count_needed_axes(known.stages, known.scope)
         if needed > 1 or not stays:
             return needed, stays
     return 1, True
+
+
+def _count_named_axes(definition: ast.Definition) -> int:
+    """Count the axes of a block's first input from the first that the body names."""
+    first = next((each for each in definition.body.statements if isinstance(each, ast.Input)), None)
+    axes = [axis.span.text for axis in first.type.axes] if first is not None else []
+    return next((len(axes) - at for at, name in enumerate(axes) if name in definition.named_axes), 1)
 
 
 def _keeps_rank(op: type[Op]) -> bool:

@@ -1,11 +1,13 @@
 """Binds the operands of a block or router to the axes that the types of its inputs name.
 
 Two names are two axes. Where a use gives one axis for both, the body reads it a second time, by a name below the call.
+Where the body of a block names an axis of its inputs, a plain one gets such a name too, and so do plain outer axes.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from typing import Any
 
 from modgraph.diagnostics import Note
@@ -13,7 +15,7 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op, report_misfit
 from modgraph.elaboration.context import BlockCall
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, Tensor
+from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, Tensor, describe
 from modgraph.elaboration.scope import Naming, join, ordinal
 from modgraph.ops.shape import Rename
 from modgraph.syntax import ast
@@ -22,19 +24,47 @@ from modgraph.types import Axis, Misfit, TensorType, may_meet, meet_axes
 Apart = dict[str, tuple[Axis, Axis]]  # by the word of a body: the further reading of an axis, and the axis
 
 
-def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elaborator) -> Tensor | Poison:
-    """Take the next operand of a block and check it against the type of its input; poison where there is none."""
+def take_operand(declared: TensorType | Poison, statement: ast.Input, elaborator: Elaborator) -> Any:
+    """Take the next operand of a block, or the default of an input, and check it against the type of the input.
+
+    A default may be a number. Poison where there is neither.
+    """
     call = elaborator.call
     assert call is not None and call.operands is not None
-    call.taken += 1
-    if not call.operands:
+    call.inputs.append(statement)
+    value: Any = POISON
+    if call.operands:
+        call.given.add(statement.reference.name)
+        value = call.operands.pop(0)
+    elif statement.default is not None:
+        value = evaluate_default(statement.default, statement, elaborator)
+    if isinstance(declared, Poison):
         return POISON
-    tensor: Tensor | Poison = _keep_apart(declared, call.operands.pop(0), call, elaborator)
-    if isinstance(tensor, Poison):
-        return tensor
-    reason = _explain_misfit(declared, tensor.type, call.axes)
-    if reason is not None:
-        return report_misfit(Misfit(reason, f"send it {declared}"), str(call), (tensor,), statement.span, elaborator)
+    if isinstance(value, Tensor):
+        value = _name_plain_axes(declared, value, call, elaborator)
+    if isinstance(value, Tensor):
+        value = _keep_apart(declared, value, call, elaborator)
+    return _check_operand(declared, value, statement, call, elaborator) if isinstance(value, Tensor) else value
+
+
+def evaluate_default(default: ast.Expression, statement: ast.Input, elaborator: Elaborator) -> Any:
+    """Evaluate the default of an input: a value of the body so far, or a number."""
+    name = statement.reference.name
+    value = elaborator.with_naming(elaborator.scope.next_binding(name)).evaluate(default)
+    if isinstance(value, Tensor | Poison | int | float) and not isinstance(value, bool):
+        return value
+    return elaborator.refuse(default, "a value or a number", describe(value), f"for example: input {name}: … = 1")
+
+
+def _check_operand(
+    declared: TensorType, tensor: Tensor, statement: ast.Input, call: BlockCall, elaborator: Elaborator
+) -> Tensor | Poison:
+    if not _fits(declared, tensor.type, call):
+        known = {**call.axes, **{word: Axis(axis.size, word) for word, axis in call.named.items()}}
+        wanted = declared.with_shape(tuple(known.get(axis.name, axis) for axis in declared.shape))
+        elaborator.scope.names |= {axis.name: POISON for axis in declared.shape if axis.name and axis.name not in known}
+        reason = f'its input "{statement.reference.name}" must be {wanted}, not {tensor.type}'
+        return report_misfit(Misfit(reason, f"send it {wanted}"), str(call), (tensor,), statement.span, elaborator)
     words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
     for word in words:
         call.named_by.setdefault(word, statement)
@@ -51,6 +81,20 @@ def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elabora
     return tensor
 
 
+def _name_plain_axes(declared: TensorType, tensor: Tensor, call: BlockCall, elaborator: Elaborator) -> Any:
+    """Name the plain axes of an operand that the body names, and plain outer axes, which its inputs share."""
+    if not call.axis_words:
+        return tensor
+    words = [axis.name if axis.name in call.axis_words else "" for axis in reversed(declared.shape)]
+    words += [f"outer{at}" for at in range(1, 1 + len(tensor.type.shape) - len(words))]
+    names: list[str] = []
+    for at, (word, own) in enumerate(zip(words, reversed(tensor.type.shape), strict=False), start=1):
+        if word and not own.name and call.axes.get(word, own).size == own.size:
+            call.named[word] = own.rename(join(elaborator.region, join(elaborator.naming.node, word)))
+            names += [str(-at), call.named[word].name]
+    return _rename(names, tensor, call, elaborator) if names else tensor
+
+
 def _keep_apart(declared: TensorType, tensor: Tensor, call: BlockCall, elaborator: Elaborator) -> Any:
     """Read axes of an operand a second time for which the body has another word already."""
     names: list[str] = []
@@ -65,54 +109,64 @@ def _keep_apart(declared: TensorType, tensor: Tensor, call: BlockCall, elaborato
         reading, axis = call.apart.get(word, (None, None))
         if reading is not None and axis == own:
             names += [own.name, reading.name]
-    if not names:
-        return tensor
+    return _rename(names, tensor, call, elaborator) if names else tensor
+
+
+def _rename(names: list[str], tensor: Tensor, call: BlockCall, elaborator: Elaborator) -> Any:
+    """Name axes of an operand as the body does."""
     if call.naming is None:
         call.naming = elaborator.scope.next_binding("axes") if call.decision is None else call.decision.naming
-    return _rename(names, tensor, call.naming, elaborator)
+    return _apply_rename(names, tensor, call.naming, elaborator)
 
 
-def restore_axes(value: Any, apart: Apart, naming: Naming | None, elaborator: Elaborator) -> Any:
-    """Name further readings in a result of a body: as the axis that they read, or as in the body where both occur."""
+def restore_axes(
+    value: Any, apart: Apart, naming: Naming | None, elaborator: Elaborator, named: Collection[Axis] = ()
+) -> Any:
+    """Name further readings in a result of a body: as the axis that they read, or as in the body where both occur.
+
+    Axes that are `named` for the body alone become plain again.
+    """
     if isinstance(value, Family):
         for key, member in value.members.items():
-            value.members[key] = restore_axes(member, apart, naming, elaborator)
+            value.members[key] = restore_axes(member, apart, naming, elaborator, named)
     if naming is None or not isinstance(value, Tensor):
         return value
     shape = value.type.shape
-    taken, names = {axis.name for axis in shape}, list[str]()
+    names = [name for axis in shape if axis in named for name in (axis.name, "")]
+    taken = {axis.name for axis in shape}
     for word, (reading, axis) in apart.items():
-        if reading in shape:
+        if reading in shape and axis in named:
+            names += [reading.name, ""]
+        elif reading in shape:
             numbered = (ordinal(word, count) for count in itertools.count(1))
             name = next(each for each in itertools.chain([axis.name], numbered) if each not in taken)
             names += [reading.name, name]
             taken.add(name)
-    return _rename(names, value, naming, elaborator) if names else value
+    return _apply_rename(names, value, naming, elaborator) if names else value
 
 
-def _rename(names: list[str], value: Tensor, naming: Naming, elaborator: Elaborator) -> Any:
+def _apply_rename(names: list[str], value: Tensor, naming: Naming, elaborator: Elaborator) -> Any:
     return apply_op(OpUse(Rename(names=tuple(names))), (value,), value.span, elaborator.with_naming(naming))
 
 
-def _explain_misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> str | None:
-    """Explain why a value does not fit the type of an input; None if it does.
+def _fits(declared: TensorType, found: TensorType, call: BlockCall) -> bool:
+    """Whether a value fits the type of an input, whose words it binds to axes.
 
-    It may have more outer axes, and may lack outer named ones.
+    It may have more outer axes, and may lack outer named ones, unless the body names them and no input before has them.
     """
-    reason = f"its input must be {declared}, not {found}"
     if declared.dtype != found.dtype or declared.size != found.size:
-        return reason
-    lacking = len(declared.shape) - len(found.shape)
-    if any(not axis.is_padded for axis in declared.shape[: max(0, lacking)]):
-        return reason
-    named = declared.shape[max(0, lacking) :]
+        return False
+    lacking = max(0, len(declared.shape) - len(found.shape))
+    if any(not axis.is_padded or axis.name in call.axis_words - {*call.axes} for axis in declared.shape[:lacking]):
+        return False
+    named = declared.shape[lacking:]
     for axis, own in zip(named, found.shape[len(found.shape) - len(named) :], strict=True):
-        expected = axes.setdefault(axis.name, own) if axis.is_padded else axis
+        expected = call.axes.setdefault(axis.name, own) if axis.is_padded else axis
         if not may_meet(expected, own):
-            return reason
+            return False
         if axis.is_padded:
-            axes[axis.name] = meet_axes(expected, own)
-    return None
+            call.axes[axis.name] = meet_axes(expected, own)
+    return True
 
 
 def _refuse_one_axis(

@@ -63,8 +63,8 @@ def inline_router(
     with context.enter_use("router", name, inside.naming, span, definition):
         inside.elaborate(definition.body)
         outputs, given = len(call.outputs), len(values)
-        if call.taken != given:
-            elaborator.report(errors.BlockOperands(span=span, kind="router", name=name, inputs=call.taken, given=given))
+        if inputs := call.explain_count(given):
+            elaborator.report(errors.BlockOperands(span=span, kind="router", name=name, inputs=inputs, given=given))
         elif outputs != 1 and not context.report.errors:
             elaborator.report(errors.RouterOutputs(span=definition.name_span, name=name, count=outputs))
         elif outputs == 1 and isinstance(call.outputs[0], Tensor):

@@ -16,7 +16,7 @@ from modgraph.elaboration.expressions import EXPRESSIONS, resolve_term
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_frozen, elaborate_if, elaborate_loop
 from modgraph.elaboration.nodes import add_node
-from modgraph.elaboration.operands import take_operand
+from modgraph.elaboration.operands import evaluate_default, take_operand
 from modgraph.elaboration.pipelines import apply_template
 from modgraph.elaboration.routes import apply_member
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, refuse_in_scan
@@ -46,11 +46,11 @@ def _elaborate_input(statement: ast.Input, elaborator: Elaborator) -> None:
     name, key = statement.reference.name, evaluate_key(statement.reference, elaborator)
     if key is POISON or (key is None and is_taken(name, statement.span, elaborator)):
         return
-    value: Tensor | Poison = POISON
+    value: Any = POISON
     if elaborator.call is not None and elaborator.call.operands is not None:
         type_ = elaborate_type(statement.type, elaborator, of_input=True)
-        value = POISON if isinstance(type_, Poison) else take_operand(type_, statement, elaborator)
-        value = bind_input(value, statement, elaborator)
+        value = take_operand(type_, statement, elaborator)
+        value = bind_input(value, statement, elaborator) if isinstance(value, Tensor | Poison) else value
     elif refuse_in_scan(statement, "an input", "declare it before the scan", elaborator):
         pass
     elif key is None and (elaborator.scope.path, elaborator.scope.suffix) != (
@@ -61,6 +61,11 @@ def _elaborate_input(statement: ast.Input, elaborator: Elaborator) -> None:
         elaborator.refuse(statement.span, "a place outside loops", "a loop", way_out)
     else:
         value = _declare_given(statement, key, elaborator)
+        if statement.default is not None and elaborator.call is not None:  # a block by itself
+            evaluate_default(statement.default, statement, elaborator)
+        elif statement.default is not None:
+            way_out = f"leave it out: input {statement.reference.span.text}: {statement.type.span.text}"
+            elaborator.refuse(statement.default, "no default", "a default of a model's input", way_out)
     if key is None:
         elaborator.scope.declare(name, value)
     else:
@@ -81,8 +86,8 @@ def _declare_given(statement: ast.Input | ast.Target, key: Any, elaborator: Elab
 
 def _check_move(statement: ast.Move, elaborator: Elaborator) -> None:
     """Check that a move is at the top of a model; `check_moves` compares it with the finished graph."""
-    outer = elaborator.scope.outer
-    if elaborator.call is not None or elaborator.region or outer is None or outer.outer is not None:
+    is_inside = elaborator.call is not None or elaborator.region or elaborator.scan is not None
+    if is_inside or not elaborator.scope.is_body:
         elaborator.report(errors.MoveInside(span=statement.span))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from modgraph.declare import Declaration, Setting
+from modgraph.declare import Setting
 from modgraph.elaboration.entities import Entity
 
 Argument = tuple[str | None, Any, str]  # its name if it has one, its value, the text of the value
@@ -27,23 +27,32 @@ class TorchCall:
         return ", and ".join(parts)
 
 
-def read_torch_call(declaration: type[Declaration], arguments: Sequence[Argument]) -> TorchCall | None:
+@dataclass(frozen=True)
+class Callee:
+    """What is called, with its settings; `torch_arguments` are those of torch's layer, as a declaration writes them."""
+
+    name: str
+    settings: Mapping[str, Setting]
+    torch_arguments: str
+
+
+def read_torch_call(callee: Callee, arguments: Sequence[Argument]) -> TorchCall | None:
     """Read the arguments of a call as those of torch; None if they are ours, or of neither."""
-    settings = declaration.settings()
+    settings = callee.settings
     in_order = [value for name, value, _ in arguments if name is None]
     fits = len(in_order) <= len(settings) and all(map(_accepts, settings.values(), in_order))
     if fits and all(name is None or name in settings for name, _, _ in arguments):
         return None
-    names = dict(each.split("=") for each in declaration.torch_arguments.split())
+    names = dict(each.split("=") for each in callee.torch_arguments.split())
     orders = ([*settings], [*names]) if fits else ([*names],)
-    return next(filter(None, (_translate(declaration, arguments, names, order) for order in orders)), None)
+    return next(filter(None, (_translate(callee, arguments, names, order) for order in orders)), None)
 
 
 def _translate(
-    declaration: type[Declaration], arguments: Sequence[Argument], names: Mapping[str, str], order: list[str]
+    callee: Callee, arguments: Sequence[Argument], names: Mapping[str, str], order: list[str]
 ) -> TorchCall | None:
     """Translate a call whose arguments without a name have this order; None if it is no sound call of torch."""
-    settings, places = declaration.settings(), iter(order)
+    settings, places = callee.settings, iter(order)
     inferred, renamed, found = list[str](), dict[str, str](), dict[str, tuple[Any, str, bool]]()
     for name, value, text in arguments:
         word = name or next(places, "")
@@ -58,7 +67,7 @@ def _translate(
     lacking = any(setting.required and setting.name not in found for setting in settings.values())
     if lacking or not (inferred or renamed):
         return None
-    return TorchCall(_write(declaration.name, settings, found), tuple(filter(None, inferred)), renamed)
+    return TorchCall(_write(callee.name, settings, found), tuple(filter(None, inferred)), renamed)
 
 
 def _accepts(setting: Setting, value: Any) -> bool:

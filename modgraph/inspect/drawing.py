@@ -1,6 +1,7 @@
 """Draws a scene as SVG, for Graphviz (groups are clusters) and for Mermaid (groups are subgraphs).
 
-Graphviz and Mermaid cannot unfold: their pictures have each repetition once, and routes without their routers' text.
+Graphviz and Mermaid cannot unfold: their pictures have each repetition once, routes without their routers' text, and
+built-in blocks as one box.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def list_visible_edges(scene: Scene) -> tuple[Edge, ...]:
     An edge from one repetition into the next is left out.
     """
     places = {id: place for box in scene.boxes for id, place in _places(box, box, ())}
-    routes = {box.id: box for box in scene.walk() if box.kind == "route"}
+    routes = {box.id: box for box in scene.walk() if _is_closed(box)}
     inside = {inner.id for route in routes.values() for inner in route.walk()} - routes.keys()
     pairs = []
     for edge in scene.edges:
@@ -39,7 +40,7 @@ def list_visible_edges(scene: Scene) -> tuple[Edge, ...]:
 
 def _places(box: Box, model: Box, place: Place) -> Iterator[tuple[str, tuple[str, Place]]]:
     """For a box and all in it: its id, the id of the box that is drawn for it, and its place."""
-    if box.kind == "route":
+    if _is_closed(box):
         yield from ((inner.id, (model.id, place)) for inner in box.walk())
         return
     yield box.id, (model.id, place)
@@ -51,15 +52,23 @@ def _places(box: Box, model: Box, place: Place) -> Iterator[tuple[str, tuple[str
 
 
 def list_visible_children(box: Box) -> Iterator[Box]:
-    """The children to draw: the first period of a repeat, none of a route. A repeat of one box is drawn as that box."""
+    """The children to draw: the first period of a repeat, none of a route or a built-in block.
+
+    A repeat of one box is drawn as that box.
+    """
     if box.kind == "repeat" and box.period == 1 and box.children[0].children:
         box = box.children[0]
-    yield from (child for child in box.children if not child.same_as and box.kind != "route")
+    yield from (child for child in box.children if not child.same_as and not _is_closed(box))
+
+
+def _is_closed(box: Box) -> bool:
+    return box.kind == "route" or box.built_in
 
 
 def title_of(box: Box) -> str:
     """A box in a line: its op or label, and its count."""
-    text = box.detail if box.kind in ("op", "tokenizer", "router") and box.detail else box.label
+    does = box.built_in or box.kind in ("op", "tokenizer", "router")
+    text = box.detail if does and box.detail else box.label
     return f"{text} × {box.count}" if box.count > 1 else text
 
 

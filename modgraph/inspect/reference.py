@@ -15,8 +15,8 @@ from modgraph.diagnostics import Diagnostic, Report, Source, did_you_mean
 from modgraph.elaboration import elaborate
 from modgraph.inspect.cost import compute_cost
 from modgraph.ops import Op
+from modgraph.prelude import IN_TORCH, Written, blocks, find_written, routers
 from modgraph.routers import Router
-from modgraph.routers.prelude import Written, definitions
 from modgraph.syntax import keywords, parse
 from modgraph.syntax.advice import find_examples
 from modgraph.vocabulary import ONE_LETTER, suggest_synonym
@@ -30,8 +30,8 @@ def explain(name: str) -> str | None:
         return message_page(Diagnostic.catalogue[name.upper()])
     found = (registry.get(name) for registry in registries())
     pages = [page_of(each) for each in found if each is not None]
-    if name in definitions():
-        pages.append(router_page(definitions()[name]))
+    if (written := find_written(name)) is not None:
+        pages.append(text_page(written))
     if name in set(keywords()):
         examples = find_examples(name) or ["docs/language.md shows how to write it"]
         lines = [f"{name}: a word of the language", "", *(f"    {example}" for example in examples), "", LANGUAGE]
@@ -41,7 +41,7 @@ def explain(name: str) -> str | None:
 
 def suggestion(name: str, more: Iterable[str] = ()) -> str:
     """Return the help line for a name without a page; `more` names have a page elsewhere."""
-    known = [*more, *definitions(), *(each for registry in registries() for each in registry)]
+    known = [*more, *routers(), *blocks(), *(each for registry in registries() for each in registry)]
     known += [*keywords(), *Diagnostic.catalogue]
     return suggest_synonym(name) or did_you_mean(name, known, "all that there is: modgraph explain", ONE_LETTER)
 
@@ -57,12 +57,12 @@ def page_of(declared: type[Registered]) -> str:
     return declaration_page(declared) if issubclass(declared, Declaration) else section_page(declared)
 
 
-def router_page(written: Written) -> str:
-    """Write the page of a router of the language: use, description, text."""
+def text_page(written: Written) -> str:
+    """Write the page of a router or block in the language: use, description, text."""
     comment = [line for line in written.text.splitlines() if line.startswith("#")]
-    prose = "\n".join(line.removeprefix("# ") for line in comment)
+    prose = "\n".join(line.removeprefix("#").strip() for line in comment if not line.startswith(IN_TORCH))
     code = "\n".join(f"    {line}".rstrip() for line in written.whole.splitlines()[len(comment) :])
-    return f"router {written.signature}\n\n{prose}\n\n{code}"
+    return f"{written.keyword} {written.signature}\n\n{prose}\n\n{code}"
 
 
 def message_page(message: type[Diagnostic]) -> str:
@@ -122,7 +122,8 @@ def reference() -> str:
         "`modgraph explain NAME` prints one entry. Axes: `...` is any number of outer axes, N tokens, M modules.",
     ]
     sections = [(f"{each.kind.capitalize()}s", [*map(page_of, each.every())]) for each in registries()]
-    sections.append(("Routers in the language", [*map(router_page, definitions().values())]))
+    sections.append(("Blocks in the language", [*map(text_page, blocks().values())]))
+    sections.append(("Routers in the language", [*map(text_page, routers().values())]))
     sections.append(("Messages", [message_page(each) for _, each in sorted(Diagnostic.catalogue.items())]))
     for title, pages in sections:
         lines += ["", f"## {title}"]

@@ -9,15 +9,15 @@ from lsprotocol.types import CompletionItem, CompletionItemKind
 
 from modgraph.diagnostics import Span
 from modgraph.elaboration import entities
-from modgraph.elaboration.imports import find_prelude_router
+from modgraph.elaboration.imports import find_prelude_block, find_prelude_definition, find_prelude_router
 from modgraph.inspect.cost import Cost
 from modgraph.inspect.cost_text import readable
 from modgraph.inspect.reference import declaration_page, signature_of
 from modgraph.lsp.analysis import CALLABLE, Analysis, heads, list_declarations
 from modgraph.lsp.symbols import Kind, Occurrence
 from modgraph.ops import Op
+from modgraph.prelude import blocks, find_written, routers
 from modgraph.routers import Router
-from modgraph.routers.prelude import definitions
 from modgraph.syntax import ast, keywords
 from modgraph.syntax.tokens import PlacedToken
 from modgraph.vocabulary import find_op, find_router
@@ -59,13 +59,14 @@ def _is_done(token: PlacedToken, offset: int) -> bool:
 
 
 def _ops() -> list[CompletionItem]:
-    return [CompletionItem(op.name, kind=OP, detail=signature_of(op)) for op in Op.registry.every()]
+    written = [CompletionItem(each.name, kind=OP, detail=each.signature) for each in blocks().values()]
+    return [*written, *(CompletionItem(op.name, kind=OP, detail=signature_of(op)) for op in Op.registry.every())]
 
 
 def _routers(analysis: Analysis) -> list[CompletionItem]:
     """Kinds of routers: the text's own, and those of the vocabulary."""
     here = [CompletionItem(each.name, kind=ROUTER) for each in (analysis.file.routers if analysis.file else ())]
-    written = [CompletionItem(each.name, kind=ROUTER, detail=each.signature) for each in definitions().values()]
+    written = [CompletionItem(each.name, kind=ROUTER, detail=each.signature) for each in routers().values()]
     kinds = [CompletionItem(each.name, kind=ROUTER, detail=signature_of(each)) for each in Router.registry.every()]
     return [*here, *written, *kinds]
 
@@ -101,6 +102,8 @@ def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Completion
             names = [each.name for each in defined.parameters] if defined is not None else []
             if not names and (block := analysis.block(name)) is not None:
                 names = block.parameters
+            elif not names and not of_router and name in blocks():
+                names = [each.name for each in find_prelude_block(name).definition.parameters]
             if names:
                 return [*(CompletionItem(f"{each}=", kind=ARGUMENT) for each in names), *_routers(analysis)]
             declaration = (find_router if of_router else find_op)(name)
@@ -127,7 +130,7 @@ def hover(analysis: Analysis, offset: int, occurrences: Sequence[Occurrence] = (
     if word.type == "NAME" and (here is None or not here.symbol.definition):
         kinds = find_op(str(word)), find_router(str(word))  # or both: each has its own place in a spec
         lines += [f"```\n{declaration_page(each)}\n```" for each in kinds if each is not None]
-        lines += [f"```\n{definitions()[str(word)].whole}```"] if str(word) in definitions() else []
+        lines += [f"```\n{written.whole}```"] if (written := find_written(str(word))) is not None else []
         head = analysis.head(str(word))
         lines += [f"`{head}`"] if head is not None else []
         if head is not None and head.keyword.type == "MODEL" and analysis.costs is not None:
@@ -206,7 +209,7 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
     word = analysis.word_at(offset)
     if word is None or word.type != "NAME" or analysis.file is None:
         return None
-    imported, known = analysis.find_import(str(word)), find_prelude_router(str(word))
+    imported, known = analysis.find_import(str(word)), find_prelude_definition(str(word))
     if imported is not None:
         return imported.name.span
     found = [span for name, span in _declarations(analysis.file) if name == str(word)]

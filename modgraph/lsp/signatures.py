@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from modgraph.inspect.reference import signature_of
 from modgraph.lsp.analysis import CLOSING, OPENING, Analysis
 from modgraph.lsp.project import Project
-from modgraph.routers.prelude import definitions
+from modgraph.prelude import find_written
 from modgraph.syntax import ast
 from modgraph.syntax.tokens import PlacedToken
 from modgraph.vocabulary import find_op, find_router
@@ -54,10 +54,9 @@ def _signature_of(name: str, is_router: bool, analysis: Analysis, project: Proje
     """The label, the parameters and the first line of the documentation of what has a name."""
     own = project.find_definition(analysis.source.name, name)
     known = own.definition if own is not None else None
-    if known is None and name in definitions() and (is_router or find_op(name) is None):
-        written = definitions()[name]
-        comment = written.text.partition("\n")[0].removeprefix("# ")
-        return f"router {written.signature}", _names_in(written.signature), comment
+    written = find_written(name)
+    if known is None and written is not None and (is_router or find_op(name) is None):
+        return f"{written.keyword} {written.signature}", _names_in(written.signature), written.comment
     if known is not None:
         parameters = tuple((each.name, f"default {_text(each.default)}") for each in known.parameters)
         return f"{known.keyword} {head_of(known)}", parameters, ""

@@ -3,7 +3,6 @@
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, LogSumExp, Max, Mean, Min, Softmax, Sum, Unit
 from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.array import Constant, NextState, Parameter, State
-from modgraph.nn.attention import Attention, ClassToken, Position
 from modgraph.nn.balance import BalancedAssignment, Sinkhorn
 from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import (
@@ -59,6 +58,7 @@ from modgraph.nn.rotary import Rotary, ScaledRotary
 from modgraph.nn.scan import scan
 from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Select, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, DropPath, Shard, standard_gumbel, standard_normal, use_shard, whole_batch_sum
+from modgraph.nn.tokens import ClassToken, Position
 from modgraph.nn.until import loop
 from modgraph.nn.weighted import (
     EveryModule,

@@ -41,38 +41,61 @@ class DotProductAttention(nn.Module):
         self.own = "".join(each for each in self.letters["values"] if each not in f"{self.heads}M")
         self.options, self.window = Options(scale, cap, band), window
         self.skips_padding = same and band == BEFORE  # a query sees no padding, which comes after it
+        self.places = {name: self._find_places(name) for name in self.letters}
+        vectors = [name for name in self.letters if name not in TERMS]
+        lacking = [[at for at in self.places[name][1] if at < len(self.heads)] for name in vectors]
+        self.has_one_head = len(self.heads) == 1 and not any(lacking)
+        last = [len(self.heads) - 1]  # heads of queries that share keys, which are not copied for them
+        self.shares_keys = lacking == [[], last, last] and not terms and cap is None and window is None
 
     def forward(self, *operands: Tensor, mask: tuple[Tensor | None, ...] = ()) -> Tensor:
         """Operands have the axes of the equation behind any outer ones; `mask` has the padding mask of each."""
         given = dict(zip(self.letters, operands, strict=True))
         outer = max(x.dim() - len(self.letters[name]) for name, x in given.items())
-        q, k = ([self._arrange(given, each, outer) for each in names if each in given] for names in PAIRS)
-        v = self._arrange(given, "values", outer)
+        q, k = ([self._arrange(given[each], each, outer) for each in names if each in given] for names in PAIRS)
+        v = self._arrange(given["values"], "values", outer)
         own = v.shape[outer + len(self.heads) + 1 :]
         v = v if len(own) == 1 else v.reshape(*v.shape[: v.dim() - len(own)], -1)
-        lead = [common(sizes) for sizes in zip(*(x.shape[:-2] for x in (*q, *k, v)), strict=True)]
-        terms = {name: self._arrange(given, name, outer) for name in TERMS if name in given}
+        terms = {name: self._arrange(given[name], name, outer) for name in TERMS if name in given}
         seen = None if "mask" not in terms else terms["mask"] != 0
         if mask and mask[1] is not None:
-            valid = self._arrange({"keys": mask[1]}, "keys", outer)
+            valid = self._arrange(mask[1], "keys", outer)
             k, v = [x.masked_fill(~valid, 0.0) for x in k], v.masked_fill(~valid, 0.0)
             seen = seen if self.skips_padding else both(seen, valid.transpose(-1, -2))
-        vectors = (_concat([x.expand(*lead, -1, -1) for x in each]) for each in (q, k, [v]))
-        joined = (None if x is None else _join(x, outer, lead) for x in (seen, terms.get("bias"), terms.get("sink")))
-        given_joined = Operands(*(_join(x, outer, lead) for x in vectors), *joined)
-        y = attend_in_windows(given_joined, self.options, self.window)
+        if outer == 1 and self.has_one_head:
+            y = self._attend(_concat(q), _concat(k), v, seen, terms)
+            return self._order(y if len(own) == 1 else y.reshape(*y.shape[:-1], *own), outer)
+        lead: list[int] = [common(sizes) for sizes in zip(*(x.shape[:-2] for x in (*q, *k, v)), strict=True)]
+        of_keys = [*lead[:-1], 1] if self.shares_keys and not (mask and mask[1] is not None) else lead
+        queries, keys, values = (
+            _join(_concat([x.expand(*sizes, -1, -1) for x in each]), outer, sizes)
+            for each, sizes in ((q, lead), (k, of_keys), ([v], of_keys))
+        )
+        joined = {name: _join(x, outer, lead) for name, x in terms.items()}
+        y = self._attend(queries, keys, values, None if seen is None else _join(seen, outer, lead), joined)
         return self._order(y.reshape(*lead, y.shape[-2], *own), outer)
 
-    def _arrange(self, given: Mapping[str, Tensor], name: str, outer: int) -> Tensor:
-        """Permute an operand to outer axes, heads, and either pairs or vectors; an axis that it lacks has length 1."""
-        x, letters = given[name], self.letters[name]
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, terms: Mapping[str, Tensor]) -> Tensor:
+        return attend_in_windows(
+            Operands(q, k, v, seen, terms.get("bias"), terms.get("sink")), self.options, self.window
+        )
+
+    def _find_places(self, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Find the order of an operand's axes as heads, and either pairs or vectors, and the places of axes that it
+        lacks, which get length 1."""
+        letters = self.letters[name]
         own = "".join(each for each in letters if each not in f"{self.heads}NM")
         target = f"{self.heads}NM" if name in TERMS else f"{self.heads}{'N' if name in PAIRS[0] else 'M'}{own}"
-        x = x[(None,) * (outer + len(letters) - x.dim())]
-        order = [*range(outer), *(outer + letters.index(each) for each in target if each in letters)]
-        x = x if order == sorted(order) else x.permute(order)
-        for at, each in enumerate(target, outer):
-            x = x if each in letters else x.unsqueeze(at)
+        order = tuple(letters.index(each) for each in target if each in letters)
+        return order, tuple(at for at, each in enumerate(target) if each not in letters)
+
+    def _arrange(self, x: Tensor, name: str, outer: int) -> Tensor:
+        """Permute an operand to outer axes, heads, and either pairs or vectors."""
+        order, lacking = self.places[name]
+        x = x if x.dim() == outer + len(order) else x[(None,) * (outer + len(order) - x.dim())]
+        x = x if order == (*range(len(order)),) else x.permute(*range(outer), *(outer + at for at in order))
+        for at in lacking:
+            x = x.unsqueeze(outer + at)
         return x
 
     def _order(self, y: Tensor, outer: int) -> Tensor:

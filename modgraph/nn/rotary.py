@@ -27,6 +27,7 @@ class Rotary(nn.Module):
         super().__init__()
         self.width, self.axis = width, axis
         self.speeds = [base ** (-2 * at / width) for at in range(width // 2)]
+        self.known: dict[Any, tuple[Tensor, Tensor]] = {}  # the rotation of the last length
 
     def forward(self, x: Tensor, places: Tensor | None = None) -> Tensor:
         rotation = self.rotation(x, places)
@@ -37,6 +38,15 @@ class Rotary(nn.Module):
 
     def rotation(self, x: Tensor, places: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Cosines and sines, which broadcast against halves of x, for positions [..., 1] or those along the axis."""
+        is_plain = places is None and type(x) is Tensor and not torch.compiler.is_compiling()
+        if not is_plain or torch.is_inference_mode_enabled():
+            return self._compute_rotation(x, places)
+        key = x.shape[self.axis], x.dtype, x.device
+        if key not in self.known:
+            self.known = {key: self._compute_rotation(x)}
+        return self.known[key]
+
+    def _compute_rotation(self, x: Tensor, places: Tensor | None = None) -> tuple[Tensor, Tensor]:
         angle: Any = {"dtype": exact(x), "device": x.device}
         if places is None:
             places = torch.arange(x.shape[self.axis], **angle).reshape(-1, *[1] * (-1 - self.axis))

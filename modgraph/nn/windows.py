@@ -64,7 +64,10 @@ def attend(given: Operands, options: Options, is_causal: bool = False) -> Tensor
         y = _score(given._replace(seen=seen), options).softmax(-1) @ v
     else:
         mask = seen if bias is None else _hide(bias, seen)
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal, scale=options.scale)
+        shares = q.shape[1] != k.shape[1]  # several heads of queries share one of keys
+        y = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=is_causal, scale=options.scale, enable_gqa=shares
+        )
     return y if none is None else y.masked_fill(none, 0.0)
 
 
@@ -102,13 +105,15 @@ def attend_to_all(given: Operands, options: Options) -> Tensor:
 
 def is_in_band(band: tuple[Piece, ...], queries: Tensor, keys: Tensor) -> Tensor:
     """Whether places of queries and keys, which broadcast, lie in one of the pieces."""
-    found = None
-    for piece in band:
-        inside = torch.ones_like(queries == keys)
-        for (low, high), place in zip(piece, (keys - queries, keys, queries), strict=True):
-            inside = inside if low is None else inside & (place >= low)
-            inside = inside if high is None else inside & (place <= high)
-        found = inside if found is None else found | inside
+    found: Tensor | None = None
+    for (low, high), *others in band:
+        inside = torch.ones_like(queries == keys) if low is high is None else None
+        inside = inside if low is None else keys >= queries + low
+        inside = inside if high is None else both(inside, keys <= queries + high)
+        for (low, high), place in zip(others, (keys, queries), strict=True):
+            inside = inside if low is None else both(inside, place >= low)
+            inside = inside if high is None else both(inside, place <= high)
+        found = inside if found is None or inside is None else found | inside
     assert found is not None, "a band has a piece"
     return found
 

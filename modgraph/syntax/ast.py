@@ -145,8 +145,11 @@ class Reference(Tree):
 
 
 class Input(Statement):
+    """An input; one of a block may have a `default` for uses that leave it out."""
+
     reference: Reference
     type: TypeOf
+    default: Expression | None = None
 
 
 class Target(Statement):
@@ -365,7 +368,7 @@ class Definition(Tree):
 
     @cached_property
     def axis_words(self) -> frozenset[str]:
-        """The words that may name axes in the body: strings, and the arguments of `over` and `axis=`."""
+        """The words that may name axes in the body: strings, and the arguments of `over`, `axis=` and `rename`."""
         found: set[str] = set()
         for tree in walk(self.body):
             match tree:
@@ -375,7 +378,15 @@ class Definition(Tree):
                     | Argument(name="axis", value=Name(name=word))
                 ):
                     found.add(word)
+                case Call(callee=Name(name="rename"), arguments=arguments):
+                    found |= {each.name for each in arguments if each.name}
         return frozenset(found)
+
+    @cached_property
+    def named_axes(self) -> frozenset[str]:
+        """The words that name axes of inputs in the body."""
+        inputs = (each for each in self.body.every_statement() if isinstance(each, Input))
+        return self.axis_words & {axis.name for each in inputs for axis in each.type.axes if isinstance(axis, Name)}
 
 
 class File(Tree):

@@ -118,7 +118,7 @@ class Builder:
 
     # ------------------------------------------------------------ statements
 
-    input = node(ast.Input, reference=1, type=3)
+    input = node(ast.Input, reference=1, type=3, default=5)
     target = node(ast.Target, reference=1, type=3)
     module = node(ast.Module, keyword=0, name=1, value=3)
     pool = node(ast.Pool, name=1, size=lambda them: them[3] if len(them) == 7 else None, value=-1)

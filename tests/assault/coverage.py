@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from modgraph.ir import Graph, OpNode, PoolNode, RouteNode, ScanNode
 from modgraph.ops import Op
+from modgraph.prelude import routers
 from modgraph.routers import Router
-from modgraph.routers.prelude import definitions
 from tests.assault.programs.names import MEANT_OTHERWISE
 
 CONSTRUCTS = {
@@ -53,7 +53,7 @@ CONSTRUCTS = {
 def wanted() -> list[str]:
     """All that a campaign is to have met."""
     ops = [f"op {name}" for name in Op.registry]
-    return [*ops, *(f"router {name}" for name in (*definitions(), *Router.registry)), *CONSTRUCTS]
+    return [*ops, *(f"router {name}" for name in (*routers(), *Router.registry)), *CONSTRUCTS]
 
 
 def constructs(graph: Graph, text: str) -> Counter[str]:

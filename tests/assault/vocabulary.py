@@ -7,8 +7,8 @@ from random import Random
 
 from modgraph.elaboration.constants import FUNCTIONS
 from modgraph.ops import Op
+from modgraph.prelude import blocks, routers
 from modgraph.routers import Router
-from modgraph.routers.prelude import definitions
 from modgraph.syntax import keywords
 from tests.examples import GRU, NOVEL, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 
@@ -22,8 +22,8 @@ LARGE = [path.read_text() for path in sorted(Path("specs").glob("*.mod"))] + [
 SMALL = [*OP_EXAMPLES.values(), *ROUTER_EXAMPLES.values(), *ROUTERS_IN_SCAN.values()]
 SPECS = LARGE + SMALL
 
-OPS = list(Op.registry)
-ROUTERS = [*Router.registry, *definitions()]
+OPS = [*Op.registry, *blocks()]
+ROUTERS = [*Router.registry, *routers()]
 SETTINGS = list(
     dict.fromkeys(name for each in (*Op.registry.values(), *Router.registry.values()) for name in each.settings())
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from modgraph.cli import main
-from modgraph.routers.prelude import HOME
+from modgraph.prelude import HOME
 
 BLOCKS = """
 block narrow(width=8) {

@@ -13,7 +13,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import from_json, to_json
 from modgraph.ir.text.parse import parse_text
 from modgraph.passes import INFERENCE, apply_passes
-from modgraph.routers.prelude import definitions
+from modgraph.prelude import routers
 from modgraph.types import format_shape
 
 SOFT = """router soft() for p {
@@ -237,7 +237,7 @@ FIRST = ("agreement", "categorical", "cosine")  # of each way to choose
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=() if each in FIRST else pytest.mark.slow) for each in definitions()]
+    "name", [pytest.param(each, marks=() if each in FIRST else pytest.mark.slow) for each in routers()]
 )
 def test_those_of_the_vocabulary_are_exported_in_a_scan_too(name: str, tmp_path: Path) -> None:
     body = f"""input xs: float[time, 5, 6] input one: float[6] pool p[3] = linear(4) router r = {name} z = one -> p by r

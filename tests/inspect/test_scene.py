@@ -141,4 +141,9 @@ def test_boxes_know_their_lines_in_the_files_that_they_come_from() -> None:
     imported = found(scene, "blocks.0.mlp.fc1").lines
     assert imported is not None
     assert imported.source.endswith("gmoe.mod")
-    assert {Path(source.name).name for source in scene.sources} == {"gmoe.mod", "gmoe_digits.mod", "softmax_top_k.mod"}
+    assert {Path(source.name).name for source in scene.sources} == {
+        "gmoe.mod",
+        "gmoe_digits.mod",
+        "softmax_top_k.mod",
+        "attention.mod",
+    }

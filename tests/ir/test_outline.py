@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modgraph.ir import outline
+from modgraph.prelude import routers
 from modgraph.program import load, loads
-from modgraph.routers.prelude import definitions
 from tests.assault.programs import program
 from tests.examples import (
     GRU,
@@ -55,7 +55,7 @@ def test_examples_are_kept(text: str) -> None:
     assert_kept(loads(text).ir)
 
 
-@pytest.mark.parametrize("name", definitions())
+@pytest.mark.parametrize("name", routers())
 def test_routers_of_the_prelude_are_kept_and_defined_once(name: str) -> None:
     program = assert_kept(loads(ROUTED_TWICE.replace("ROUTER", name)).ir)
     assert {name, "sends", "b"} <= {each.author for each in program.definitions}

@@ -9,8 +9,8 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.torch import CompiledRoute
 from modgraph.ir import RouteNode
+from modgraph.prelude import routers
 from modgraph.routers import Router
-from modgraph.routers.prelude import definitions
 from tests.examples import ROUTER_EXAMPLES
 
 LENGTHS = torch.tensor([4, 0, 2])
@@ -101,4 +101,4 @@ def test_padding_of_a_router_that_is_text_reaches_nothing(router: str, training:
 
 
 def test_every_router_that_is_text_respects_it() -> None:
-    assert definitions().keys() <= DEFINED.keys()
+    assert routers().keys() <= DEFINED.keys()

@@ -15,7 +15,6 @@ import numpy as np
 
 from tests.reference import (  # each registers ops
     along_axis,
-    attention,
     axes,
     dot_product,
     elementwise,

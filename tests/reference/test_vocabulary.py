@@ -11,8 +11,8 @@ import pytest
 import modgraph
 from modgraph.diagnostics import ModgraphError
 from modgraph.ops import Op
+from modgraph.prelude import routers
 from modgraph.routers import Router
-from modgraph.routers.prelude import definitions
 from tests.examples import GRU, NOVEL, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 from tests.ops.test_lengths import NAMES, specs
 from tests.reference import Unsupported
@@ -25,7 +25,7 @@ MODELS = {"transformer": TRANSFORMER, "sequence": SEQUENCE, "gru": GRU, "scans":
 IN_TEXT = {
     name: "model m() { input x: float[time, 6] pool p[3] = linear(6) router r = "
     + f"{name} y = x -> p by r output y loss importance(r) }}"
-    for name in definitions()
+    for name in routers()
 }
 SMALL: dict[str, dict[str, Any]] = {
     "specs/gmoe.mod": {"classes": 3, "dim": 8, "depth": 2, "heads": 2, "sparse": [1], "size": 8, "patch": 4},

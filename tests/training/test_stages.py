@@ -15,7 +15,7 @@ import modgraph
 from modgraph.backends.torch import build
 from modgraph.cli import main
 from modgraph.ir import find_module_axes, grow
-from modgraph.routers.prelude import definitions
+from modgraph.prelude import routers
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.run import start_run
 from modgraph.training.stages import cut_weights, find_trained_weights, take_weights, whole_weights
@@ -145,7 +145,7 @@ def test_stages_that_cannot_be_are_reported(tmp_path: Path) -> None:
 
 
 BY = "model m() {{ input x: float[5, 6] pool p[3] = linear(4) router r = {} y = x -> p by r output y }}"
-OF_VOCABULARY = {name: modgraph.loads(BY.format(name)).ir for name in definitions()}
+OF_VOCABULARY = {name: modgraph.loads(BY.format(name)).ir for name in routers()}
 EXAMPLES = {name: graph for name, graph in OF_VOCABULARY.items() if find_module_axes(graph)}
 
 

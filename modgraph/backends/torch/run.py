@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from modgraph.frozen import replace_fields
 from modgraph.ir import Result
@@ -82,6 +82,13 @@ class Step(Generic[V]):
     results: tuple[int, ...] = (0,)
     inner: Plan | None = None
     plain: bool = False  # it takes only operands
+    call: Callable[..., Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the function to call: of an op without weights, which has no hooks, its `forward` alone."""
+        made: Any = self.compute
+        is_plain = isinstance(made, nn.Module) and self.inner is None and not (made._parameters or made._modules)
+        object.__setattr__(self, "call", made.forward if is_plain else made)
 
     @property
     def lengths(self) -> list[V]:
@@ -108,7 +115,7 @@ def run_step(step: Step[int], values: Values, context: Context) -> Any:
     if step.inner is not None:
         return step.compute(*operands, plan=step.inner, context=context)
     if step.plain:
-        return step.compute(*operands)
+        return step.call(*operands)
     named: dict[str, Any] = {}
     if step.length is not None:
         named["length"] = values[step.length]
@@ -125,7 +132,7 @@ def run_step(step: Step[int], values: Values, context: Context) -> Any:
     elif context.forced and step.forced_inside:
         inside = {name: context.forced[name] for name in step.forced_inside if name in context.forced}
         named |= {"forced": inside} if inside else {}
-    return step.compute(*operands, **named)
+    return step.call(*operands, **named)
 
 
 def _take(found: Any, places: Sequence[int]) -> list[Any]:

@@ -55,7 +55,7 @@ function framed(index, state, id) {
 }
 
 // What is unfolded at first: groups from the outside in, as long as no more than `budget` boxes are to be seen; how a
-// router decides is for those who ask. Where only routes matter, what holds none stays folded.
+// router decides, and what is in a built-in block, is for those who ask. Where only routes matter, what holds none stays folded.
 function firstState(scene, budget, isWanted = () => true) {
   const state = { open: new Set(), all: new Set() };
   let seen = scene.boxes.length;
@@ -66,7 +66,7 @@ function firstState(scene, budget, isWanted = () => true) {
       if (box.kind === "repeat" && holdsLoad(box)) state.all.add(box.id);
       const children = drawnChildren(box, state);
       if (box.kind === "pool" && children.length < 3 && children.length + seen > budget + 6) continue;
-      if (box.kind === "route" || seen + children.length > budget || !isWanted(box)) continue;
+      if (box.kind === "route" || box.built_in || seen + children.length > budget || !isWanted(box)) continue;
       seen += children.length;
       state.open.add(box.id);
       next.push(...children.filter(isGroup));

@@ -22,6 +22,7 @@ from modgraph.inspect.scene.words import (
 )
 from modgraph.ir.program.outline import number_definitions
 from modgraph.ops.array import Array
+from modgraph.prelude import blocks
 from modgraph.types import TensorType
 
 
@@ -79,6 +80,7 @@ class _Builder:
             if len(children) > 1 or box.kind == "repeat":
                 author = "" if label == call.definition or call.kind == "round" else call.definition
                 box = make_group(self.unique(level.prefix + call.path), label, children, detail=author)
+                box = replace(box, built_in=call.kind == "block" and call.definition in blocks())
             yield Entry(box, call, self.definitions[call])
 
     def unique(self, id: str) -> str:

@@ -27,13 +27,14 @@ Naming = Callable[[str], str]
 
 
 def rename_axes(type_: TensorType, name: Naming) -> TensorType:
-    """Rename the axes of a type."""
+    """Rename the axes of a type; an axis that gets the name of the one that it reads again becomes that one."""
     axes = [each for axis in type_.shape for each in (axis.name, axis.of)]
     names = {each: name(each) for each in (*axes, type_.of) if each}
     if all(before == after for before, after in names.items()):
         return type_
+    pairs = [(names.get(axis.name, ""), names.get(axis.of, "")) for axis in type_.shape]
     shape = tuple(
-        Axis(axis.size, names[axis.name], names.get(axis.of, "")) if axis.name else axis for axis in type_.shape
+        Axis(axis.size, own, of if of != own else "") for axis, (own, of) in zip(type_.shape, pairs, strict=True)
     )
     return replace_fields(type_, shape=shape, of=names.get(type_.of, ""))
 

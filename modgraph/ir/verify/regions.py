@@ -114,7 +114,8 @@ def list_owners(part: Part) -> Iterator[Owner]:
         match node:
             case OpNode(op=op):
                 known = op.settings()  # each use has its own axes
-                settings = {word: value for word, value in op.values().items() if not known[word].bounds.get("axis")}
+                kept = {} if op.takes_names else op.values()
+                settings = {word: value for word, value in kept.items() if not known[word].bounds.get("axis")}
                 weights = tuple(graph.signature(node).weight_shapes.items())
                 yield Owner(node.owner, node.name, (op.name, settings, weights, node.initial, node.frozen))
             case PoolNode():

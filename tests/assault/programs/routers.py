@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.routers.prelude import definitions
+from modgraph.prelude import routers
 from tests.assault.programs.text import Statement
 from tests.assault.programs.writer import Pool, Writer
 
@@ -13,7 +13,7 @@ LOSSES |= {"noisy_top_k": ["importance", "load"], "categorical": [], "fixed": []
 def a_router(writer: Writer, pool: Pool) -> tuple[str, str]:
     """A router of the vocabulary, or one written here, and what kind it is."""
     rng, name = writer.rng, writer.names.fresh("r")
-    kind = rng.choice([*definitions(), "mine", "mine"])
+    kind = rng.choice([*routers(), "mine", "mine"])
     if kind == "mine":
         kind = _definition(writer)
         writer.line(f"router {name} = {kind}")

@@ -51,7 +51,9 @@ def stages(writer: Writer, type_: TensorType, count: int, ops: Sequence[str]) ->
 
 
 def results_of(name: str, settings: dict[str, Any], *types: TensorType) -> tuple[TensorType, ...]:
-    """What an op makes of values of some types; nothing where they do not fit."""
+    """What an op or a block makes of values of some types; nothing where they do not fit."""
+    if name == "attention":
+        return types[:1] if len(types[0].shape) > 1 else ()
     try:
         signature = Op.registry[name](**settings).bind(*types)
         signature.weight_axes()
@@ -89,6 +91,8 @@ def axis_of(writer: Writer, type_: TensorType) -> Any:
 def settings_for(writer: Writer, name: str, type_: TensorType) -> dict[str, Any]:
     """Settings of an op for a value: those it must have and some others, the axes being the value's."""
     rng, rank = writer.rng, len(type_.shape)
+    if name == "attention":
+        return _attention(writer, type_.shape[-1].size or 6 if rank else 1)
     settings = sample_settings(Op.registry[name], rng)
     axis = Op.registry[name].settings().get("axis")
     if axis is not None and int in axis.kinds and ("axis" in settings or writer.chance(0.5)):
@@ -113,7 +117,6 @@ def settings_for(writer: Writer, name: str, type_: TensorType) -> dict[str, Any]
         "power": lambda: {},
         "lstm": lambda: {"hidden": rng.choice((2, 4)), "reverse": writer.chance(0.4)},
         "gru": lambda: {"hidden": rng.choice((2, 4)), "reverse": writer.chance(0.4)},
-        "attention": lambda: _attention(writer, length),
     }
     return own[name]() if name in own else settings
 

@@ -18,7 +18,7 @@ from modgraph.training.bundle_metrics import evaluate_bundle
 from modgraph.training.run import finish, start_run
 from modgraph.training.stored_run import load_run
 from tests.backends.onnx.test_scan import randomised
-from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
+from tests.examples import GRU, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 from tests.traces import shared_traces
 
 RECIPE = """
@@ -123,7 +123,7 @@ def test_a_diff_notes_rounding(run: Path, capsys: pytest.CaptureFixture[str]) ->
 
 BY = "model m() {{ input x: float[5, 6] pool p[3] = linear(4) router r = {} y = x -> p by r output y }}"
 ROUNDED = {
-    "attention": OP_EXAMPLES["attention"],
+    "attention": "model m() { input x: float[5, 6] y = x -> attention(2) output y }",
     "transformer": TRANSFORMER,
     "sequence": SEQUENCE,
     "gru": GRU,
