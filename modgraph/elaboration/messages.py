@@ -60,14 +60,14 @@ def infer_message_ranks(template: Any, count: int, elaborator: Elaborator) -> tu
 def _infer_input_ranks(use: BlockUse) -> Iterator[int]:
     """Infer the number of axes of each input of a block.
 
-    Outer named axes are token axes; the last axis, axes that the body names, and axes that the first op on the input
-    needs, belong to the message.
+    Outer named axes are token axes, unless the body names axes of its inputs; the last axis, and axes that the first op
+    on the input needs, belong to the message.
     """
-    body, used = use.block.definition.body, use.block.definition.named_axes
+    body, is_whole = use.block.definition.body, bool(use.block.definition.named_axes)
     scope = Scope(outer=use.block.scope, names=dict(use.parameters), arguments=dict(use.spans))
     for each in (statement for statement in body.statements if isinstance(statement, ast.Input)):
         axes = each.type.axes
-        named = [isinstance(axis, ast.Name) and axis.name not in {*use.parameters, *used} for axis in axes]
+        named = [isinstance(axis, ast.Name) and axis.name not in use.parameters and not is_whole for axis in axes]
         outer = next((at for at, is_name in enumerate(named[:-1]) if not is_name), max(0, len(axes) - 1))
         lines = (
             line for line in body.pipelines if isinstance(line.head, ast.Name) and line.head.name == each.reference.name
@@ -92,7 +92,7 @@ def _count_needed_axes(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int
             needed = max(1, sum(axis != "..." for axis in op.operands[0].axes.split()))
             stays = _keeps_rank(op)
         elif isinstance(known, BlockEntity):
-            needed = _count_named_axes(known.definition)
+            needed = _count_input_axes(known.definition)
         elif isinstance(known, Template):
             needed, stays = _count_needed_axes(known.stages, known.scope)
         if needed > 1 or not stays:
@@ -100,11 +100,10 @@ def _count_needed_axes(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int
     return 1, True
 
 
-def _count_named_axes(definition: ast.Definition) -> int:
-    """Count the axes of a block's first input from the first that the body names."""
-    first = next((each for each in definition.body.statements if isinstance(each, ast.Input)), None)
-    axes = [axis.span.text for axis in first.type.axes] if first is not None else []
-    return next((len(axes) - at for at, name in enumerate(axes) if name in definition.named_axes), 1)
+def _count_input_axes(definition: ast.Definition) -> int:
+    """Count the axes of a block's first input if the body names axes of its inputs; else 1."""
+    inputs = (each for each in definition.body.statements if isinstance(each, ast.Input))
+    return next((len(each.type.axes) for each in inputs if definition.named_axes), 1)
 
 
 def _keeps_rank(op: type[Op]) -> bool:

@@ -45,14 +45,13 @@ def normed(w: Weights, name: str, x: Tensor) -> Tensor:
 
 def attended(w: Weights, name: str, x: Tensor, memory: Tensor | None = None, causal: bool = False) -> Tensor:
     """Two heads; queries of x [N, D], keys and values of the memory."""
+    if memory is None:
+        maps = zip("qkv", w[f"{name}.qkv.weight"].chunk(3), w[f"{name}.qkv.bias"].chunk(3), strict=True)
+    else:
+        maps = ((each, w[f"{name}.{each}.weight"], w[f"{name}.{each}.bias"]) for each in "qkv")  # type: ignore[assignment]
     q, k, v = (
-        F.linear(source, matrix, bias).unflatten(-1, (2, -1)).transpose(0, 1)
-        for source, matrix, bias in zip(
-            (x, *[x if memory is None else memory] * 2),
-            w[f"{name}.qkv.weight"].chunk(3),
-            w[f"{name}.qkv.bias"].chunk(3),
-            strict=True,
-        )
+        F.linear(x if each == "q" or memory is None else memory, *weights).unflatten(-1, (2, -1)).transpose(0, 1)
+        for each, *weights in maps
     )
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     if causal:

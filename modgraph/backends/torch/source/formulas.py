@@ -13,6 +13,7 @@ from modgraph import nn as library
 from modgraph.backends.torch.source.text import literal
 from modgraph.backends.torch.source.vendored import Vendored
 from modgraph.nn import elementwise, loss
+from modgraph.nn.windows import BEFORE
 
 Expression = ast.expr
 Masks = Sequence[Expression | None]
@@ -122,6 +123,22 @@ def write_lookup(module: library.Lookup, values: Sequence[Value], vendored: Vend
     return f"F.embedding(_1, _0{', sparse=True' if module.sparse else ''})"
 
 
+def write_attention(module: library.DotProductAttention, values: Sequence[Value], vendored: Vendored) -> Template:
+    """Write a call of torch's kernel for plain attention, causal or to all keys; None for any other."""
+    is_plain = module.has_one_head and len(values) == 3 and module.window is None and module.options.cap is None
+    if not is_plain or module.options.band not in ((), BEFORE) or any(each.is_bare for each in values):
+        return None
+    head = module.heads
+    orders = {f"N{head}": ".transpose(-3, -2)", f"M{head}": ".transpose(-3, -2)", f"{head}N": "", f"{head}M": ""}
+    given = [orders.get(each[:2]) for each in (*module.letters.values(), module.result)]
+    if None in given or {len(each) for each in (*module.letters.values(), module.result)} != {3}:
+        return None
+    q, k, v = (f"_{at}{order}" for at, order in enumerate(given[:3]))
+    causal = ", is_causal=True" if module.options.band == BEFORE else ""
+    scale = f"scale={literal(module.options.scale)}"
+    return f"F.scaled_dot_product_attention({q}, {k}, {v}{causal}, {scale}){given[3]}"
+
+
 def write_elementwise(module: library.Elementwise, values: Sequence[Value], vendored: Vendored) -> Template:
     if module.name in ("log", "sqrt") and not values[0].is_apart:
         return f"{vendored.name_of(elementwise.FUNCTIONS[module.name])}(_0)"
@@ -193,6 +210,7 @@ FORMULAS: Mapping[type, Rule] = {
     library.CrossEntropy: write_cross_entropy,
     library.Importance: write_importance,
     library.Lookup: write_lookup,
+    library.DotProductAttention: write_attention,
     library.Concat: lambda module, values, vendored: (
         f"torch.cat(({''.join(f'_{at}, ' for at in range(len(values)))}), dim={{axis}})"
     ),

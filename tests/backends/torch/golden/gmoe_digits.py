@@ -8,223 +8,13 @@ B is the axis of examples, "..." stands for any axes before those of one message
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, dataclass_transform
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-
-
-class Attention(nn.Module):
-    """softmax(Q Kᵀ / √W) V for each head, concatenated and projected.
-
-    With `kv_heads` (grouped-query attention), queries, keys and values have a projection each; otherwise they share
-    one.
-    """
-
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        memory_width: int,
-        head_width: int,
-        kv_heads: int | None=None,
-        bias: bool=True,
-        out_bias: bool=True,
-        causal: bool=False,
-        rotary: float | None=None,
-        relative: int | None=None,
-        qk_norm: bool=False,
-    ) -> None:
-        super().__init__()
-        self.heads, self.kv_heads, self.causal = (heads, kv_heads, causal)
-        self.grouped = kv_heads not in (None, heads)
-        joined = heads * head_width
-        if kv_heads is None:
-            self.qkv = nn.Linear(width, 3 * joined, bias=bias)
-        else:
-            self.q = nn.Linear(width, joined, bias=bias)
-            self.k = nn.Linear(memory_width, kv_heads * head_width, bias=bias)
-            self.v = nn.Linear(memory_width, kv_heads * head_width, bias=bias)
-        self.q_norm = nn.RMSNorm(head_width, eps=1e-06) if qk_norm else None
-        self.k_norm = nn.RMSNorm(head_width, eps=1e-06) if qk_norm else None
-        self.rotary = None if rotary is None else Rotary(head_width, -3, rotary)
-        self.relative = None if relative is None else Relative(relative, heads, causal)
-        self.out = nn.Linear(joined, width, bias=out_bias)
-
-    def forward(
-        self,
-        x: Tensor,
-        memory: Tensor | None=None,
-        attn_mask: Tensor | None=None,
-        mask: tuple[Tensor | None, ...]=(None, None),
-    ) -> Tensor:
-        """x [..., N, D] attends to memory [..., M, E], or to itself, and gives [..., N, D].
-
-        attn_mask [..., N, M] or [..., M] is zero where a token may not attend. `mask` has the padding mask of each
-        operand, [..., N, 1] and [..., M, 1]: no token attends to padding.
-        """
-        key_mask = mask[0] if memory is None else mask[1]
-        q, k, v = self._project(apply_mask(x, mask[0]), None if memory is None else apply_mask(memory, mask[1]))
-        if self.q_norm is not None and self.k_norm is not None:
-            q, k = (self.q_norm(q), self.k_norm(k))
-        if self.rotary is not None:
-            rotation = self.rotary.rotation(q)
-            q, k = (rotate(q, rotation), rotate(k, rotation if memory is None else self.rotary.rotation(k)))
-        q, k, v = (each.transpose(-3, -2) for each in (q, k, v))
-        visible = self._merge_masks(q, k, attn_mask, key_mask)
-        bias = visible if self.relative is None else self.relative(q.shape[-2], k.shape[-2], visible)
-        y = attend(q, k, v, bias, causal=self.causal and bias is None, grouped=self.grouped)
-        if visible is not None:
-            y = y.masked_fill(~visible.any(-1, keepdim=True), 0.0)
-        return self.out(y.transpose(-3, -2).flatten(-2))
-
-    def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries [..., N, H, W], keys and values [..., M, H or kv_heads, W]."""
-        if self.kv_heads is not None:
-            memory, kv_heads = (x if memory is None else memory, self.kv_heads)
-            return (
-                split_heads(self.q(x), self.heads),
-                split_heads(self.k(memory), kv_heads),
-                split_heads(self.v(memory), kv_heads),
-            )
-        if memory is None:
-            q, k, v = split_heads(self.qkv(x), 3, self.heads).unbind(-3)
-            return (q, k, v)
-        joined, weight, bias = (self.qkv.out_features // 3, self.qkv.weight, self.qkv.bias)
-        of_q, of_kv = (slice(None, joined), slice(joined, None))
-        q = F.linear(x, weight[of_q], None if bias is None else bias[of_q])
-        kv = F.linear(memory, weight[of_kv], None if bias is None else bias[of_kv])
-        k, v = split_heads(kv, 2, self.heads).unbind(-3)
-        return (split_heads(q, self.heads), k, v)
-
-    def _merge_masks(
-        self, q: Tensor, k: Tensor, attn_mask: Tensor | None, key_mask: Tensor | None
-    ) -> Tensor | None:
-        """Combine all masks into one that broadcasts against [..., H, N, M]; None where `is_causal` suffices."""
-        found = None if key_mask is None else key_mask.transpose(-1, -2).unsqueeze(-3)
-        if attn_mask is not None:
-            rows = attn_mask if attn_mask.dim() == q.dim() - 1 else attn_mask.unsqueeze(-2)
-            given = (rows != 0).unsqueeze(-3)
-            found = given if found is None else found & given
-        if self.causal and (found is not None or self.relative is not None):
-            earlier = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
-            found = earlier if found is None else found & earlier
-        return found
-
-
-def split_heads(x: Any, *parts: int) -> Tensor:
-    """Unflatten the last axis into `parts` and the remaining width."""
-    return x.unflatten(-1, (*parts, -1))
-
-
-def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotate number i of x [..., W] with the one half of the numbers later."""
-    cos, sin = rotation
-    first, second = x.chunk(2, -1)
-    return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
-
-
-def apply_mask(x: Tensor, mask: Tensor | None, otherwise: float=0.0) -> Tensor:
-    """Fill x with `otherwise` where the mask, which broadcasts against it, is false.
-
-    Unlike a product, this keeps infinities and NaNs in padding out of values and gradients.
-    """
-    return x if mask is None else x.masked_fill(~mask, otherwise)
-
-
-class Relative(nn.Module):
-    """A learned bias for each head and bucket of distances, added to the scores (Raffel et al., T5, 2020)."""
-
-    def __init__(self, buckets: int, heads: int, causal: bool) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(buckets, heads))
-        self.table = [
-            bucket_of(distance, buckets if causal else buckets // 2) for distance in range(FARTHEST + 1)
-        ]
-        self.later = 0 if causal else buckets // 2
-
-    def forward(self, N: int, M: int, visible: Tensor | None) -> Tensor:
-        """The bias [1, H, N, M], broadcast against `visible`; the least finite number where that is false."""
-        device = self.weight.device
-        back = torch.arange(N, device=device).unsqueeze(-1) - torch.arange(M, device=device)
-        table = constant(self.table, torch.int64, device)
-        bucket = table[back.abs().clamp(max=FARTHEST)] + self.later * (back < 0)
-        bias = self.weight[bucket].permute(2, 0, 1).unsqueeze(0)
-        return bias if visible is None else bias.masked_fill(~visible, torch.finfo(bias.dtype).min)
-
-
-FARTHEST = 128
-
-
-def bucket_of(distance: int, buckets: int) -> int:
-    """The bucket of a distance. Half of the buckets hold one distance each; the others grow logarithmically."""
-    exact = buckets // 2
-    if distance < exact:
-        return distance
-    share = math.log(distance / exact) / math.log(FARTHEST / exact)
-    return min(exact + int(share * (buckets - exact)), buckets - 1)
-
-
-def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A tensor [n] of constant numbers."""
-    if device.type != "cuda" or torch.compiler.is_compiling():
-        return torch.tensor(values, dtype=dtype, device=device)
-    return to_device(torch.tensor(values, dtype=dtype), device)
-
-
-def to_device(x: Tensor, device: torch.device, dtype: torch.dtype | None=None) -> Tensor:
-    """Copy a tensor to a device, and convert it to `dtype` if that is given."""
-    x = x if dtype is None else x.to(dtype=dtype)
-    if device.type != "cuda" or x.device.type != "cpu":
-        return x.to(device)
-    return x.pin_memory().to(device, non_blocking=True)
-
-
-class Rotary(nn.Module):
-    """Rotates the first `width` numbers of x [..., N, ..., D] by angles that grow along an axis, from 0.
-
-    Number i turns with the one half of `width` later (Su et al., RoFormer, 2021), in Llama's layout.
-    """
-
-    def __init__(self, width: int, axis: int, base: float) -> None:
-        super().__init__()
-        self.width, self.axis = (width, axis)
-        self.speeds = [base ** (-2 * at / width) for at in range(width // 2)]
-
-    def forward(self, x: Tensor, places: Tensor | None=None) -> Tensor:
-        rotation = self.rotation(x, places)
-        if self.width == x.shape[-1]:
-            return rotate(x, rotation)
-        others = x[..., self.width:]
-        return torch.cat((rotate(x[..., :self.width], rotation), others), -1)
-
-    def rotation(self, x: Tensor, places: Tensor | None=None) -> tuple[Tensor, Tensor]:
-        """Cosines and sines, which broadcast against halves of x, for positions [..., 1] or those along the axis."""
-        angle: Any = {"dtype": exact(x), "device": x.device}
-        if places is None:
-            places = torch.arange(x.shape[self.axis], **angle).reshape(-1, *[1] * (-1 - self.axis))
-        angles = places * constant(self.speeds, **angle)
-        return (angles.cos().to(x.dtype), angles.sin().to(x.dtype))
-
-
-def exact(x: Tensor) -> torch.dtype:
-    """A dtype that represents whole numbers exactly: float32 if that of x has two bytes, else that of x."""
-    return x.dtype if x.dtype.itemsize >= 4 else torch.float32
-
-
-def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
-    """Call torch's fused attention on q [..., H, N, W]. Its kernels and exporter take one outer axis, so merge them."""
-    outer = q.shape[:-3]
-    if len(outer) > 1:
-        q, k, v = (each.flatten(0, -4) for each in (q, k, v))
-        if bias is not None and bias.dim() > 4:
-            bias = bias.expand(*outer, *bias.shape[-3:]).flatten(0, -4)
-    y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=causal, enable_gqa=grouped)
-    return y.reshape(*outer, *y.shape[1:]) if len(outer) > 1 else y
 
 
 class Position(nn.Module):
@@ -339,6 +129,14 @@ class KthLargest(AlongAxis):
         return torch.where(mask.any(self.axis), found, 0.0)
 
 
+def apply_mask(x: Tensor, mask: Tensor | None, otherwise: float=0.0) -> Tensor:
+    """Fill x with `otherwise` where the mask, which broadcasts against it, is false.
+
+    Unlike a product, this keeps infinities and NaNs in padding out of values and gradients.
+    """
+    return x if mask is None else x.masked_fill(~mask, otherwise)
+
+
 def stable_argsort(x: Tensor, axis: int, descending: bool=False) -> Tensor:
     """The indices that sort x along an axis, stably.
 
@@ -401,6 +199,25 @@ class Patches(nn.Module):
         return self.position(self.class_token(self.patch_embed(x)))
 
 
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(32, 96)
+        self.out = nn.Linear(32, 32)
+
+    def forward(self, x):
+        qkv = self.qkv(x)  # [B, 17, 96]
+        q_k_v, q_k_v_2, q_k_v_3 = qkv.unflatten(-1, (12, 8)).split((4, 4, 4), dim=-2)
+        y = F.scaled_dot_product_attention(
+            q_k_v.transpose(-3, -2),
+            q_k_v_2.transpose(-3, -2),
+            q_k_v_3.transpose(-3, -2),
+            scale=0.35355339059327373,
+        ).transpose(-3, -2)
+        output = y.flatten(-2, -1)  # [B, 17, 32]
+        return self.out(output)
+
+
 class Ffn(nn.Module):
     def __init__(self):
         super().__init__()
@@ -417,17 +234,13 @@ class Blocks(nn.Module):
     def __init__(self):
         super().__init__()
         self.norm1 = nn.LayerNorm(32, eps=1e-06)
-        self.attn = Attention(32, heads=4, memory_width=32, head_width=8)
+        self.attn = Attention()
         self.norm2 = nn.LayerNorm(32, eps=1e-06)
         self.mlp = Ffn()
-        nn.init.uniform_(self.attn.qkv.weight, -0.17677669529663687, 0.17677669529663687)
-        nn.init.zeros_(self.attn.qkv.bias)
-        nn.init.uniform_(self.attn.out.weight, -0.17677669529663687, 0.17677669529663687)
-        nn.init.zeros_(self.attn.out.bias)
 
     def forward(self, x):
-        attn = self.attn(self.norm1(x))  # [B, 17, 32]
-        x = x + attn  # [B, 17, 32]
+        out = self.attn(self.norm1(x))  # [B, 17, 32]
+        x = x + out  # [B, 17, 32]
         norm = self.norm2(x)  # [B, 17, 32]
         fc = self.mlp(norm)  # [B, 17, 32]
         return x + fc
@@ -499,18 +312,14 @@ class Blocks2(nn.Module):
     def __init__(self):
         super().__init__()
         self.norm1 = nn.LayerNorm(32, eps=1e-06)
-        self.attn = Attention(32, heads=4, memory_width=32, head_width=8)
+        self.attn = Attention()
         self.norm2 = nn.LayerNorm(32, eps=1e-06)
         self.expert = nn.ModuleList([Expert() for _ in range(6)])
         self.gate = Cosine()
-        nn.init.uniform_(self.attn.qkv.weight, -0.17677669529663687, 0.17677669529663687)
-        nn.init.zeros_(self.attn.qkv.bias)
-        nn.init.uniform_(self.attn.out.weight, -0.17677669529663687, 0.17677669529663687)
-        nn.init.zeros_(self.attn.out.bias)
 
     def forward(self, x):
-        attn = self.attn(self.norm1(x))  # [B, 17, 32]
-        x = x + attn  # [B, 17, 32]
+        out = self.attn(self.norm1(x))  # [B, 17, 32]
+        x = x + out  # [B, 17, 32]
         y, probabilities, y_2 = self.gate(self.norm2(x), self.expert)
         return x + y, probabilities, y_2
 
