@@ -82,13 +82,7 @@ class Step(Generic[V]):
     results: tuple[int, ...] = (0,)
     inner: Plan | None = None
     plain: bool = False  # it takes only operands
-    call: Callable[..., Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Find the function to call: of an op without weights, which has no hooks, its `forward` alone."""
-        made: Any = self.compute
-        is_plain = isinstance(made, nn.Module) and self.inner is None and not (made._parameters or made._modules)
-        object.__setattr__(self, "call", made.forward if is_plain else made)
+    call: Any = None  # the function to call, in a plan
 
     @property
     def lengths(self) -> list[V]:
@@ -103,10 +97,18 @@ class Step(Generic[V]):
             "operands": tuple(numbers[each] for each in self.operands),
             "padding": tuple(each.with_numbers(numbers.__getitem__) for each in self.padding),
             "length": None if self.length is None else numbers[self.length],
+            "call": find_call(self.compute),
             "plain": not (self.padding or self.length or self.forced or self.forced_inside or self.takes_active),
         }
         step: Step[Any] = replace_fields(self, **changes)
         return step
+
+
+def find_call(compute: Any) -> Callable[..., Any]:
+    """Find the function to call: of an op without weights, which has no hooks, its `forward` alone."""
+    is_plain = isinstance(compute, nn.Module) and not (compute._parameters or compute._buffers or compute._modules)
+    call: Callable[..., Any] = compute.forward if is_plain else compute
+    return call
 
 
 def run_step(step: Step[int], values: Values, context: Context) -> Any:
@@ -168,7 +170,7 @@ class Plan:
             found = step.compute if step.inner is not None else compute(step)
             inner = None if step.inner is None else step.inner.with_computes(compute)
             same = found is step.compute and inner is None
-            steps.append(step if same else replace_fields(step, compute=found, inner=inner))
+            steps.append(step if same else replace_fields(step, compute=found, call=find_call(found), inner=inner))
         return replace_fields(self, steps=tuple(steps))
 
 
