@@ -241,6 +241,8 @@ def _explain_failure(condition: ast.Expression, names: list[str], elaborator: El
             return name, f"{problem}, not {format_briefly(value)}", way_out
     written = condition.span.text
     written += ")" * (written.count("(") - written.count(")"))  # the span of a group leaves out its parentheses
-    printed = ", ".join(f"{name}={format_briefly(elaborator.scope.find(name))}" for name in names) or "not so"
+    axes = [name for name in _names(condition) if name in elaborator.axes and name not in names]
+    known = {name: elaborator.axes[name].size for name in axes} | {name: elaborator.scope.find(name) for name in names}
+    printed = ", ".join(f"{name}={format_briefly(value)}" for name, value in known.items()) or "not so"
     problem = f"must satisfy {written}, not {printed}"
     return " and ".join(names) or "this", problem, f"change {'one of them' if len(names) > 1 else 'it'}"

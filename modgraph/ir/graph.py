@@ -26,17 +26,17 @@ T = TypeVar("T")
 Uses = Mapping[str, str]
 
 
-def computed_once(function: Callable[[Graph], T]) -> Callable[[Graph], T]:
+def compute_once(function: Callable[[Graph], T]) -> Callable[[Graph], T]:
     """Decorate a function of a graph: it runs once for each, and again after a node was added."""
 
     @wraps(function)
-    def known(graph: Graph) -> T:
+    def find_or_compute(graph: Graph) -> T:
         if function not in graph._derived:
             graph._derived[function] = function(graph)
         found: T = graph._derived[function]
         return found
 
-    return known
+    return find_or_compute
 
 
 class _Sources(NamedTuple):
@@ -63,6 +63,10 @@ class Graph:
         self._signatures: dict[str, Signature] = {}
         self._derived: dict[Callable[[Graph], Any], Any] = {}
         self.length_inputs: dict[str, str] = {}  # the inputs with lengths, by the name of the axis
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out of a pickle what follows from the rest."""
+        return {**vars(self), "_derived": {}}
 
     # ------------------------------------------------------------ building
 
@@ -265,7 +269,7 @@ class Graph:
 
         return list(networkx.lexicographical_topological_sort(self.to_networkx(), key))
 
-    @computed_once
+    @compute_once
     def hash(self) -> str:
         """A digest of the content (64 hexadecimal digits), equal for equal graphs whatever the spec's layout."""
         text = json.dumps(self._content(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))

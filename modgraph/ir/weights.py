@@ -9,7 +9,7 @@ from typing import Any
 
 from modgraph.declare import Initial, Signature, sizes
 from modgraph.frozen import replace_fields
-from modgraph.ir.graph import Graph, computed_once
+from modgraph.ir.graph import Graph, compute_once
 from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, ScanNode
 from modgraph.types import Shape
 
@@ -49,7 +49,7 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
     return [*_collect_weights(graph)]
 
 
-@computed_once
+@compute_once
 def _collect_weights(graph: Graph) -> tuple[GraphWeight, ...]:
     found: dict[str, GraphWeight] = {}
     for node in graph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,8 +35,10 @@ class Pool(nn.Module):
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, index: int) -> nn.Module:
-        return self.expert(range(self.size)[index])
+    def __getitem__(self, index: Any) -> Any:
+        """One module, or a list of those in a slice."""
+        chosen = range(self.size)[index]
+        return self.expert(chosen) if isinstance(chosen, int) else [self.expert(each) for each in chosen]
 
     def expert(self, index: int) -> nn.Module:
         """One module; it maps [..., message] to [..., result]."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modgraph.declare.indexing import Use
 from modgraph.ir import Graph, InputNode, Node, OpNode, Result, RouteNode
 from modgraph.ops.sequence import ClassToken
 from modgraph.trace.statistics import compute_shares
@@ -45,12 +46,14 @@ class Places:
 
 def find_places_of_tokens(graph: Graph) -> dict[str, Places]:
     """Return the places of the tokens that each node yields, by its name, for nodes whose tokens have places."""
-    found: dict[str, Places] = {}
+    found, axes = dict[str, Places](), dict[str, int]()  # the axis of tokens, from the last
     for node in graph:
-        places = _find_grid(graph, node) or _inherit_places(graph, node, found)
+        places, axis = _find_grid(graph, node), -2
+        if places is None:
+            places, axis = _inherit_places(graph, node, found, axes)
         if places is not None:
-            found[node.name] = places
-    return found
+            found[node.name], axes[node.name] = places, axis
+    return {name: places for name, places in found.items() if axes[name] == -2}
 
 
 def _find_grid(graph: Graph, node: Node) -> Places | None:
@@ -64,19 +67,37 @@ def _find_grid(graph: Graph, node: Node) -> Places | None:
     return Places(images[0], *grid) if len(images) == 1 else None
 
 
-def _inherit_places(graph: Graph, node: Node, found: dict[str, Places]) -> Places | None:
-    """Return the places of an operand whose axis of tokens the node keeps, or lengthens by tokens in front."""
+def _inherit_places(
+    graph: Graph, node: Node, found: dict[str, Places], axes: dict[str, int]
+) -> tuple[Places | None, int]:
+    """Return the places of an operand whose axis of tokens the node keeps, or lengthens by tokens in front, and where
+    its result has that axis."""
     if not isinstance(node, OpNode | RouteNode) or len(node.types[0].shape) < 2:
-        return None
+        return None, 0
     if isinstance(node, RouteNode) and graph.declaration_of(node).one_for_each != "sender":
-        return None
+        return None, 0
     in_front = int(isinstance(node, OpNode) and isinstance(node.op, ClassToken))
-    for source in graph.inputs(node.name).values():
+    for number, source in enumerate(graph.inputs(node.name).values()):
         if source.node in found:
             places = replace(found[source.node], in_front=found[source.node].in_front + in_front)
-            if node.types[0].shape[-2].size == places.tokens:
-                return places
-    return None
+            axis = _follow_axis(graph, node, number, axes[source.node]) if isinstance(node, OpNode) else -2
+            axis = -2 if axis is None and axes[source.node] == -2 else axis
+            if axis is not None and node.types[0].shape[axis].size == places.tokens:
+                return places, axis
+    return None, 0
+
+
+def _follow_axis(graph: Graph, node: OpNode, operand: int, axis: int) -> int | None:
+    """Find the axis of an op's result whose entries read those of an operand's axis; both count from the last."""
+    signature = graph.signature(node)
+    reading = next((each for each in node.op.indexing(Use(signature))[0] if each.operand == operand), None)
+    if reading is None or len(reading.places[axis].terms) != 1:
+        return None
+    place, rank = reading.places[axis], len(signature.results[0].shape)
+    index, step = place.terms[0]
+    if not isinstance(index, int) or (place.low, place.high, step) != (0, 0, 1):
+        return None
+    return index if index < 0 else index - rank
 
 
 def find_places_of_routes(trace: Trace) -> dict[str, Places]:

@@ -224,7 +224,7 @@ def test_all_settings_agree_in_onnx_runtime_at_any_length(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("y = x -> attention(3)", "heads of attention must satisfy dim % heads == 0, not heads=3"),
+        ("y = x -> attention(3)", "heads of attention must satisfy dim % heads == 0, not dim=8, heads=3"),
         ("y = x -> attention(0)", "write heads=1"),
         ('y = x -> attention("two")', 'heads of attention must be a whole number from 1 to 4096, not "two"'),
         ("y = x -> attention(2, causal=1)", "write it like its default: causal=false"),

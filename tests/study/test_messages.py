@@ -99,8 +99,8 @@ BAD: dict[
     ),
     "a point that breaks the spec": (
         "spec: NET\ngrid: {width: [8, 9, 11], experts: [2, 3]}",
-        "6:17",
-        "MG301 2 heads do not divide a width of 9 | this is so at width=9,experts=2, width=9,experts=3",
+        "6:27",
+        "MG250 dim % heads == 0, not dim=9, heads=2 | this is so at width=9,experts=2, width=9,experts=3",
     ),
     "a value that the recipe refuses": (
         "spec: NET\ngrid: {train.batch: [8, 0]}\nseeds: 2",

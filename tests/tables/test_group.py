@@ -258,7 +258,7 @@ def test_the_order_of_runs_does_not_matter(some: list[tuple[dict[str, Any], floa
     assert summarise(make_table(known, layout)) == summarise(make_table(again, layout))
 
 
-def test_equal_means_are_tested_against_one_row_whatever_the_order_of_runs() -> None:
+def test_equal_rows_are_tested_against_one_whatever_the_order_of_runs() -> None:
     runs = as_runs(
         [({"a": 1}, 1.0), ({"a": 2}, 1.0), ({"a": 1}, math.nextafter(1, 0)), ({"a": 3}, 0.5), ({"a": 3}, 0.6)]
     )

@@ -184,7 +184,6 @@ WRONG = {
     "y = x input n: float[time, key=p]": 'a constant, not the pool "p"',
     'y = (x -> rename(time="other")) + z': "[other=time, 4] and [other, 4]",
     'y = (x, m) -> contract(axis="key")': 'unknown axis "key"',
-    "scan m as row with h: float[key] { h = h + row yield h } as y": "fixed lengths",
     'scan x as v { yield m -> mean(axis="key") } as y': 'already has the axis "time"',
 }
 

@@ -105,8 +105,9 @@ class Step(Generic[V]):
 
 
 def find_call(compute: Any) -> Callable[..., Any]:
-    """Find the function to call: of an op without weights, which has no hooks, its `forward` alone."""
+    """Find the function to call: of an op without weights and hooks, its `forward` alone."""
     is_plain = isinstance(compute, nn.Module) and not (compute._parameters or compute._buffers or compute._modules)
+    is_plain = is_plain and not (compute._forward_hooks or compute._forward_pre_hooks)
     call: Callable[..., Any] = compute.forward if is_plain else compute
     return call
 

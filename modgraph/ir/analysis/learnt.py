@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from modgraph.ir.graph import Graph, computed_once
+from modgraph.ir.graph import Graph, compute_once
 from modgraph.ir.node import LossNode, Node, OpNode, PoolNode, Result, ScanNode, TargetNode
 from modgraph.ir.part import Part
 from modgraph.ir.rewrite import rewrite_graph
@@ -104,7 +104,7 @@ class ModuleAxis:
         return max((*(pool.grown for pool in self.pools), *(target.grown for target in self.targets)))
 
 
-@computed_once
+@compute_once
 def find_module_axes(graph: Graph) -> Mapping[str, ModuleAxis]:
     """The growable axis of each weight that has one, by name, in scans and pools too."""
     along: dict[str, ModuleAxis] = {}

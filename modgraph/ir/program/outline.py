@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from modgraph.frozen import replace_fields
-from modgraph.ir.graph import Graph, computed_once
+from modgraph.ir.graph import Graph, compute_once
 from modgraph.ir.node import Call, Node, PoolNode, Result, ScanNode
 from modgraph.ir.part import Region
 from modgraph.ir.program.drafts import VALUE, Draft, Drafts, Line, Lines, fill
@@ -19,7 +19,7 @@ CAPTURED = "outer."
 Operands = dict[Result, int] | None  # the values that a definition takes so far; None for the model and for regions
 
 
-@computed_once
+@compute_once
 def outline(graph: Graph) -> Program:
     """Outline a graph as a program. `flatten` gives the graph again, except for the order of its nodes."""
     drafts = Drafts(_names(graph))
@@ -30,7 +30,7 @@ def outline(graph: Graph) -> Program:
     return Program(body, tuple(draft.definition for draft in drafts.known.values()), drafts.weights)
 
 
-@computed_once
+@compute_once
 def number_definitions(graph: Graph) -> dict[Call, int]:
     """Number the calls of a graph, in regions too. Calls of one definition with the same marks have one number."""
     drafts = Drafts(_names(graph))

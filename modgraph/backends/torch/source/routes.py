@@ -15,6 +15,8 @@ from modgraph.nn.weighted import Weighted
 from modgraph.routers.choice import TokenChoice
 
 BY_CHOICE = ("ChoiceGrouped", "ChoicePerModule", "ChoiceGathered", "ChoiceMessagePassing")
+WEIGHTED = {"WeightedDense", "WeightedFactorised"}
+WRITTEN = {"EveryModuleRoute", "OneModuleRoute", *WEIGHTED}
 
 
 def write_route(writer: Writer, node: RouteNode) -> None:
@@ -24,15 +26,18 @@ def write_route(writer: Writer, node: RouteNode) -> None:
     path = Part(graph, layout.scan).lowering_of(node).route
     lowering = path.rpartition(".")[2]
     writer.file.define_modules(pool, layout.programs.get(pool.name) or writer.file.programs[pool.name])
+    by_choice = isinstance(router, TokenChoice) and lowering in BY_CHOICE
+    if not by_choice and lowering not in WRITTEN:
+        writer.file.whole_pools.add((id(writer.tree), pool.name))
     values, masks = writer.read_operands(node)
     said, modules = [each.said for each in values], writer.write_argument(pool.name)
     if lowering == "EveryModuleRoute":
         found = _every(modules, said[0], pool, graph.signature(node).constructor()[1][0])
     elif lowering == "OneModuleRoute":
         found = text(f"{modules}[{graph.signature(node).constructor()[1][0]}](_0)", said[0])
-    elif lowering in ("WeightedDense", "WeightedFactorised"):
+    elif lowering in WEIGHTED:
         found = _sum_weighted(writer, node, modules, said, masks)
-    elif isinstance(router, TokenChoice) and lowering in BY_CHOICE:
+    elif by_choice:
         found = _call_choice(writer, node, modules, said, masks[0])
     else:
         _call_lowering(writer, node, path, modules, said, masks[0])
@@ -110,7 +115,6 @@ def _call_lowering(
     """Write a call of the lowering's module."""
     graph, lines, file = writer.graph, writer.lines, writer.file
     pool, router, own = graph.pool_of(node), graph.declaration_of(node), graph.router_of(node)
-    file.whole_pools.add((id(writer.tree), pool.name))
     helper = writer.add_helper("route", f"{file.vendored.name_of(resolve(path))}()")
     made = file.instantiate(graph.signature(node).constructor())
     called = writer.write_member(own.name) if own.weights else writer.add_helper("router", made)
