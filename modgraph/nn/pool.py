@@ -37,8 +37,8 @@ class Pool(nn.Module):
 
     def __getitem__(self, index: Any) -> Any:
         """One module, or a list of those in a slice."""
-        chosen = range(self.size)[index]
-        return self.expert(chosen) if isinstance(chosen, int) else [self.expert(each) for each in chosen]
+        places = range(self.size)[index]
+        return self.expert(places) if isinstance(places, int) else [self.expert(each) for each in places]
 
     def expert(self, index: int) -> nn.Module:
         """One module; it maps [..., message] to [..., result]."""
