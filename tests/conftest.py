@@ -7,12 +7,10 @@ import functools
 import gc
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,8 +20,6 @@ from tqdm import tqdm
 
 from modgraph.ir import Graph, verify
 from modgraph.passes import Pass
-from modgraph.study import workers
-from tests.children import Forked
 from tests.passes.ensured import ensures
 
 if TYPE_CHECKING:
@@ -119,11 +115,9 @@ def bars_share_nothing() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def processes_are_forked() -> Iterator[None]:
-    """Sweeps of this process train in forks of it, where torch is imported. Nobody waits for a disk either: what tests
-    end are processes, never the machine."""
+def nobody_waits_for_a_disk() -> Iterator[None]:
+    """What tests end are processes, never the machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "subprocess", SimpleNamespace(Popen=Forked, PIPE=subprocess.PIPE))
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
