@@ -16,8 +16,17 @@ from modgraph.elaboration.sparsity import find_choice_end, find_support
 from modgraph.inspect.cost import compute_cost
 from modgraph.inspect.cost_text import note_upper_bound
 from modgraph.ir import Graph, OpNode, RouteNode, longest
-from modgraph.passes import INFERENCE, apply_passes, choices, images, list_attention, list_routes_by_path, list_scans
-from modgraph.types import TensorType
+from modgraph.passes import (
+    INFERENCE,
+    apply_passes,
+    choices,
+    edge_lowerings,
+    images,
+    list_attention,
+    list_routes_by_path,
+    list_scans,
+)
+from modgraph.types import Axis, TensorType
 
 BATCH = 2
 NUMBER = 4  # bytes of a number, at least
@@ -46,6 +55,9 @@ def compile_report(graph: Graph, model: Model) -> str:
     attention = {name: f"{found.lowering}; {found.reason}" for name, found in list_attention(model.graph).items()}
     lines += describe_lowerings(attention, "attention")
     lines += _scans(model.computed)
+    lines += describe_lowerings(edge_lowerings(model.computed), "edge route")
+    exported = edge_lowerings(apply_passes(graph, INFERENCE))
+    lines += describe_lowerings(exported, "edge route", when=" when exported")
     return "\n".join([*lines, *_routes(model.computed)])
 
 
@@ -133,12 +145,37 @@ def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
     return {name: random_values(type_, size, lengths, "batch", name) for name, type_ in named.items()}
 
 
+def move_ends(batch: dict[str, Tensor], graph: Graph) -> dict[str, Tensor]:
+    """Move the ends of edges to nodes that their examples have; an example without nodes loses its edges."""
+    found, types, lengths = dict(batch), graph.input_types, graph.length_inputs
+    for name, type_ in types.items():
+        for end, axis in enumerate(type_.ends):
+            if axis.is_padded:
+                full = next(x.shape[1 + at] for each, x in batch.items() if (at := _find_axis(types, each, axis)) >= 0)
+                length = lengths.get(axis.lengths)
+                count = torch.full(found[name].shape[:1], full) if length is None else batch[length]
+                found[name] = found[name].clone()
+                found[name][..., end] %= count.clamp(min=1).unsqueeze(-1)
+                own = lengths.get(type_.shape[0].lengths)
+                found |= {} if own is None else {own: found[own].where(count > 0, 0)}
+    return found
+
+
+def _find_axis(types: Mapping[str, TensorType], name: str, axis: Axis) -> int:
+    """Find the place of an axis of any length in an input, from 0; −1 if it has none of those lengths."""
+    found = types[name].find_length(axis.lengths) if name in types else None
+    return -1 if found is None else found
+
+
 def random_values(type_: TensorType, size: int, lengths: Mapping[str, int], *seed: str | int) -> Tensor:
     """Make random values of a type; a function of seed and shape. Lengths range from zero to full."""
     generator = make_generator(*seed)
     shape = [size, *(lengths[axis.lengths] if axis.size is None else axis.size for axis in type_.shape)]
     if type_.dtype == "length":
         return torch.randint(lengths[type_.of] + 1, shape, generator=generator)
+    if type_.ends:
+        sizes = [lengths[axis.lengths] if axis.size is None else axis.size for axis in type_.ends]
+        return torch.stack([torch.randint(size, shape[:-1], generator=generator) for size in sizes], -1)
     if type_.size is not None:
         return torch.randint(type_.size, shape, generator=generator)
     return torch.randn(shape, generator=generator)

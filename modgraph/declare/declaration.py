@@ -20,6 +20,7 @@ from modgraph.types import Axes, Axis, Misfit, TensorType
 
 DTYPE_HELP = {
     "class": "compare a label in a loss, after the logits: cross_entropy(logits, label); or: label -> one_hot",
+    "edge": "read values at the ends of edges: (x, link) -> at_source; send along them: x by w over link",
     "token": "turn tokens into vectors: -> embedding(width), or -> one_hot",
 }
 IDS = ("token", "class")
@@ -86,6 +87,7 @@ class Declaration(_Declared, Registered):
     results: ClassVar[tuple[str, ...]] = ("...",)
     weights: ClassVar[tuple[Weight, ...]] = ()
     along: ClassVar[bool] = False  # it works along the axis of its first operand that the setting `axis` names
+    takes_edges: ClassVar[bool] = False  # some of its operands may be edges
     takes_ids: ClassVar[bool] = False  # it only moves numbers, so that its operands may be ids
     one_kind: ClassVar[bool] = False  # its operands are all per example, or all per batch
     masks: ClassVar[str] = ""  # a pattern of the axes whose mask it needs; a number is a place in the first operand
@@ -109,6 +111,9 @@ class Declaration(_Declared, Registered):
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         """Check operand types and infer the results; `known` binds some axes first. Raises `Misfit`."""
+        edges = next((at for at, type_ in enumerate(found) if type_.ends), None)
+        if edges is not None and not self.takes_edges:
+            raise Misfit(f"it takes no edges, and this is {found[edges]}", DTYPE_HELP["edge"], edges)
         axes = Axes(self)
         axes.bound.update(known)
         return Signature(self, found, axes, self.resolve(axes, found))

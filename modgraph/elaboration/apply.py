@@ -26,10 +26,12 @@ from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
 from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.ops.compared import Where
+from modgraph.ops.edges import EdgeOp, Send
 from modgraph.types import Misfit, TensorType
 
 ADD: Any = ARITHMETIC["+"]
 MULTIPLY: Any = ARITHMETIC["*"]
+SEND: Any = Send
 MOST_OPS = 100  # in one formula
 
 
@@ -47,6 +49,8 @@ def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Span, 
 def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: Elaborator) -> Any:
     """Add an op node and return its results; poison where the types do not fit."""
     op, context = bound.op, elaborator.context
+    if isinstance(op, EdgeOp):
+        tensors = _add_nodes(op, tensors, elaborator)
     context.spend(OPERAND * len(tensors), span)
     try:
         signature = context.bind_signature(op, tuple([tensor.type for tensor in tensors]))
@@ -71,6 +75,20 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: E
         return POISON
     results = tuple([Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results)])
     return results[0] if len(results) == 1 else TensorTuple(results)
+
+
+def _add_nodes(op: EdgeOp, tensors: tuple[Tensor, ...], elaborator: Elaborator) -> tuple[Tensor, ...]:
+    """Add a value over the nodes where no operand has their axis: an input of the body if there is one."""
+    axis = op.lacks_nodes(tuple(tensor.type for tensor in tensors))
+    if axis is None:
+        return tensors
+    known = [value for scope in reversed([*elaborator.scope.chain()]) for value in scope.names.values()]
+    values = [
+        each for each in known if isinstance(each, Tensor) and each.type.dtype != "edge" and each.type.per != "batch"
+    ]
+    found = [each for each in values if axis in each.type.shape]
+    found.sort(key=lambda each: each.result.node not in elaborator.context.given)
+    return (*tensors, *found[:1])
 
 
 def _has_name_of_its_own(owner: str, span: Span, elaborator: Elaborator) -> bool:

@@ -123,7 +123,10 @@ def elaborate_output(statement: ast.Output, elaborator: Elaborator) -> None:
         elaborator.report(errors.DuplicateName(span=statement.span, name=label, way_out=advice))
         return
     value = _name_member(f"output.{reference.name}", key, elaborator).evaluate_tensor(statement.value, "an output")
-    if key is not POISON and isinstance(value, Tensor):
+    if isinstance(value, Tensor) and value.type.ends:
+        what, advice = "edges are an input, not an output", "output a value of their nodes, or one over the edges"
+        elaborator.report(errors.DoesNotFit(span=statement.span, who=label, reason=what, way_out=advice))
+    elif key is not POISON and isinstance(value, Tensor):
         node = OutputNode(name=name, label=label, span=statement.span)
         add_node(elaborator, node, statement.span, {"x": value.result})
 

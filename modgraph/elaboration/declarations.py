@@ -22,6 +22,7 @@ from modgraph.ir.analysis.learnt import find_ruled_states
 from modgraph.ops.array import Constant, NextState, Parameter, State
 from modgraph.routers import Router
 from modgraph.syntax import ast
+from modgraph.types import Axis
 from modgraph.vocabulary import find_router, suggest_router
 
 WHERE_STATES_STAND = "declare it before the scan, and move it after"
@@ -175,6 +176,8 @@ def declare_array(statement: ast.Array, elaborator: Elaborator) -> None:
 def _make_array_op(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
     """Return the op of an array, with its axes and its numbers or initialiser."""
     keyword, value = statement.keyword, statement.value
+    if keyword == "constant" and statement.type.dtype == "edge":
+        return _make_edges(statement, elaborator)
     type_: Any = elaborate_type(statement.type, elaborator)
     dtypes = ("float", "token") if keyword == "constant" else ("float",)
     if not isinstance(type_, Poison) and elaborator.context.without_use and {*type_.padded} & elaborator.axes.keys():
@@ -203,6 +206,34 @@ def _make_array_op(statement: ast.Array, elaborator: Elaborator) -> OpUse | Pois
     if isinstance(numbers, str):
         return elaborator.report(errors.NoSuchArray(span=value.span, type=str(type_), problem=numbers))
     return OpUse(Constant(**axes, numbers=tuple(map(float, numbers)), ids=type_.size), statement.name)
+
+
+def _make_edges(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
+    """Return the op of constant edges, a list of pairs; the length of their axis is that of the list."""
+    value = elaborator.evaluate_constant(statement.value, "constant edges")
+    if isinstance(value, Poison):
+        return POISON
+    count = len(value) if isinstance(value, tuple) else 0
+    axis = Axis(max(1, count), elaborator.scope.weight_path(statement.name))
+    type_ = elaborate_type(statement.type, elaborator, edges=axis)
+    if isinstance(type_, Poison):
+        return POISON
+    if type_.has_padded_ends:
+        problem = f"constant edges join axes with a length, not {type_}"
+        way_out = "name a pool or an axis with a length: constant link: edge[expert, expert] = [[0, 1]]"
+        return elaborator.report(errors.BadAxis(span=statement.type.span, problem=problem, way_out=way_out))
+    numbers = _flatten_numbers(value, (count, 2)) if count else "expected a list of pairs, such as [[0, 1], [1, 2]]"
+    if isinstance(numbers, str):
+        facts: dict[str, Any] = {"type": str(type_), "problem": numbers}
+        return elaborator.report(errors.NoSuchArray(span=statement.value.span, **facts))
+    ends: dict[str, Any] = {
+        "ends": tuple(end.name for end in type_.ends),
+        "counts": tuple(end.size for end in type_.ends),
+    }
+    array: Any = Constant
+    return OpUse(
+        array(sizes=(count, 2), names=(axis.name, ""), numbers=tuple(map(float, numbers)), **ends), statement.name
+    )
 
 
 def _flatten_numbers(value: Any, lengths: tuple[int, ...]) -> list[float] | str:

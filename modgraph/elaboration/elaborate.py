@@ -113,6 +113,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
         if not graph.nodes_of(OutputNode):
             report.add(errors.NoOutput(span=model.name_span, name=model.name))
         _warn_of_unused(scope, context)
+        _check_ends(graph, report)
         _warn_of_batch(graph, report)
         check_moves(model.body, graph, report)
         find_leaks(graph, report)
@@ -128,6 +129,19 @@ def _warn_of_unused(scope: Scope, context: Context) -> None:
             pending.extend(entity.members.values())
         elif isinstance(entity, DeclaredEntity) and entity.path not in context.used:
             context.report.add(errors.Unused(span=entity.span, what=entity.kind, name=entity.path))
+
+
+def _check_ends(graph: Graph, report: Report) -> None:
+    """Report edges between nodes of which the model has no value."""
+    given = (*graph.nodes_of(InputNode), *graph.nodes_of(TargetNode))
+    known = {axis.lengths for node in given for axis in node.types[0].shape}
+    for node in given:
+        for axis in node.types[0].ends:
+            if axis.is_padded and axis.lengths not in known and node.span is not None:
+                names = sorted(known - {node.types[0].shape[0].name, ""})
+                meant = did_you_mean(axis.name, names, f"declare one: input x: float[{axis.name}, 8]")
+                report.add(errors.NoNodes(span=node.span, name=node.name, axis=axis.name, suggestion=meant))
+                break
 
 
 def _warn_of_batch(graph: Graph, report: Report) -> None:

@@ -40,7 +40,7 @@ def take_operand(declared: TensorType | Poison, statement: ast.Input, elaborator
         value = evaluate_default(statement.default, statement, elaborator)
     if isinstance(declared, Poison):
         return POISON
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and not declared.ends:
         value = _name_plain_axes(declared, value, call, elaborator)
     if isinstance(value, Tensor):
         value = _keep_apart(declared, value, call, elaborator)
@@ -65,7 +65,7 @@ def _check_operand(
         elaborator.scope.names |= {axis.name: POISON for axis in declared.shape if axis.name and axis.name not in known}
         reason = f'its input "{statement.reference.name}" must be {wanted}, not {tensor.type}'
         return report_misfit(Misfit(reason, f"send it {wanted}"), str(call), (tensor,), statement.span, elaborator)
-    words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
+    words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes and not declared.ends]
     for word in words:
         call.named_by.setdefault(word, statement)
     for word in words:  # a plain axis may have met another one since
@@ -98,6 +98,8 @@ def _name_plain_axes(declared: TensorType, tensor: Tensor, call: BlockCall, elab
 def _keep_apart(declared: TensorType, tensor: Tensor, call: BlockCall, elaborator: Elaborator) -> Any:
     """Read axes of an operand a second time for which the body has another word already."""
     names: list[str] = []
+    if declared.ends:  # its words mean the axes of values that the body has
+        return tensor
     for named, own in zip(reversed(declared.shape), reversed(tensor.type.shape), strict=False):
         word = named.name
         if not (named.is_padded and own.name):
@@ -160,7 +162,8 @@ def _fits(declared: TensorType, found: TensorType, call: BlockCall) -> bool:
     if any(not axis.is_padded or axis.name in call.axis_words - {*call.axes} for axis in declared.shape[:lacking]):
         return False
     named = declared.shape[lacking:]
-    for axis, own in zip(named, found.shape[len(found.shape) - len(named) :], strict=True):
+    pairs = [*zip(named, found.shape[len(found.shape) - len(named) :], strict=True)]
+    for axis, own in (*pairs, *zip(declared.ends, found.ends, strict=True)):
         expected = call.axes.setdefault(axis.name, own) if axis.is_padded else axis
         if not may_meet(expected, own):
             return False

@@ -10,7 +10,7 @@ from typing import Any
 
 from modgraph.diagnostics import Span, closest, did_you_mean
 from modgraph.elaboration import entities, errors
-from modgraph.elaboration.apply import ADD, MULTIPLY, apply_op
+from modgraph.elaboration.apply import ADD, MULTIPLY, SEND, apply_op
 from modgraph.elaboration.calls import resolve_axis
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, Template, Tensor, describe
@@ -150,6 +150,9 @@ def _evaluate_weighting(clause: ast.ByClause, elaborator: Elaborator) -> Weighti
             case None:
                 return ByWeights(found, None)
             case ast.Name(name=name) | ast.Literal(value=str(name)):
+                edges = elaborator.scope.find(name)
+                if isinstance(edges, Tensor) and edges.type.dtype == "edge":
+                    return ByWeights(found, name, edges)
                 return ByWeights(found, resolve_axis(name, elaborator))
             case place:
                 return ByWeights(found, int(elaborator.evaluate_constant(place, "the place of an axis")))
@@ -196,13 +199,16 @@ def _report_unknown(called: ast.Name, elaborator: Elaborator) -> None:
 def _apply_sum(value: Tensor, weighting: ByWeights, span: Any, elaborator: Elaborator) -> Any:
     """Apply `x by w over AXIS`: Σ w x, the sum of products over an axis of both."""
     over, shape = weighting.over, value.type.shape
+    if weighting.edges is not None:
+        return apply_op(OpUse(SEND()), (value, weighting.edges, weighting.weights), span, elaborator)
     if over is None:
         shared = [axis.name for axis in weighting.weights.type.shape if axis.name and axis in shape]
         if len(shared) != 1:
             types = f"{weighting.weights.type} and {value.type}"
             found = f"{' and '.join(shared) if shared else 'no named axis'} in {types}"
             again = (axis.name for axis in shape if axis.of and axis.name in shared)
-            way_out = f"say which is summed: by … over {next(again, shared[0] if shared else -1)}"
+            edges = _find_edges(weighting.weights, elaborator)
+            way_out = f"say which is summed: by … over {edges or next(again, shared[0] if shared else -1)}"
             return elaborator.refuse(span, "one axis to sum over", found, way_out)
         (over,) = shared
     if isinstance(over, str) and value.type.position(over) is None:
@@ -210,6 +216,13 @@ def _apply_sum(value: Tensor, weighting: ByWeights, span: Any, elaborator: Elabo
         way_out = _explain_missing_axis(over, value, weighting.weights)
         return elaborator.report(errors.DoesNotFit(span=span, who="the summed value", reason=reason, way_out=way_out))
     return apply_op(OpUse(Contract(axis=over)), (weighting.weights, value), span, elaborator)
+
+
+def _find_edges(weights: Tensor, elaborator: Elaborator) -> str | None:
+    """Find the name of the edges that have weights."""
+    named = [(name, each) for scope in elaborator.scope.chain() for name, each in scope.names.items()]
+    edges = ((name, each.type) for name, each in named if isinstance(each, Tensor) and each.type.ends)
+    return next((name for name, type_ in edges if type_.shape[0] in weights.type.shape), None)
 
 
 def _explain_missing_axis(over: str, value: Tensor, weights: Tensor) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 from modgraph import ir
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.apply import agree_on_weights, report_misfit
+from modgraph.elaboration.apply import SEND, agree_on_weights, apply_op, report_misfit
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import (
     POISON,
+    OpUse,
     Poison,
     PoolEntity,
     PoolMember,
@@ -51,10 +52,12 @@ class ByRouter:
 
 @dataclass(frozen=True)
 class ByWeights:
-    """Weights, and the axis to sum, by name or counted from the last; None if the text leaves it out."""
+    """Weights, and the axis to sum, by name or counted from the last; None if the text leaves it out. Over `edges`, the
+    messages of each node are summed."""
 
     weights: Tensor
     over: str | int | None
+    edges: Tensor | None = None
 
 
 Weighting = ByRouter | ByWeights
@@ -139,7 +142,12 @@ def _make_router(name: str, router: Router, span: Span, elaborator: Elaborator) 
 def _apply_weights(
     pool: PoolEntity, node: PoolNode, value: Tensor, weighting: ByWeights, span: Span, elaborator: Elaborator
 ) -> Any:
-    """Route a value by weights, over the pool's axis unless the text names another."""
+    """Route a value by weights, over the pool's axis unless the text names another; over edges, every module sends."""
+    if weighting.edges is not None:
+        messages = _apply_every_module(pool, node, value, span, elaborator)
+        if isinstance(messages, Poison):
+            return POISON
+        return apply_op(OpUse(SEND()), (messages, weighting.edges, weighting.weights), span, elaborator)
     name, _ = elaborator.naming.next("weighted")
     over, shape = weighting.over, weighting.weights.type.shape
     place = isinstance(over, int) and -len(shape) <= over < 0

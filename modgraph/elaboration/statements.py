@@ -23,6 +23,7 @@ from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, refuse_i
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import InputNode, Result, TargetNode
 from modgraph.syntax import ast
+from modgraph.types import Axis
 
 
 def _elaborate_target(statement: ast.Target, elaborator: Elaborator) -> None:
@@ -48,7 +49,8 @@ def _elaborate_input(statement: ast.Input, elaborator: Elaborator) -> None:
         return
     value: Any = POISON
     if elaborator.call is not None and elaborator.call.operands is not None:
-        type_ = elaborate_type(statement.type, elaborator, of_input=True)
+        edges = Axis(None, name) if key is None else None
+        type_ = elaborate_type(statement.type, elaborator, of_input=True, edges=edges)
         value = take_operand(type_, statement, elaborator)
         value = bind_input(value, statement, elaborator) if isinstance(value, Tensor | Poison) else value
     elif refuse_in_scan(statement, "an input", "declare it before the scan", elaborator):
@@ -76,7 +78,8 @@ def _declare_given(statement: ast.Input | ast.Target, key: Any, elaborator: Elab
     """Declare an input or a target of the model."""
     name = statement.reference.name if key is None else f"{statement.reference.name}.{key}"
     kind = InputNode if isinstance(statement, ast.Input) else TargetNode
-    type_ = elaborate_type(statement.type, elaborator)
+    edges = Axis(None, name) if kind is InputNode and key is None else None
+    type_ = elaborate_type(statement.type, elaborator, edges=edges)
     if isinstance(type_, Poison) or not add_node(
         elaborator, kind(name=name, types=(type_,), span=statement.span), statement.span
     ):

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.diagnostics import did_you_mean
+from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, WithAxis, describe
+from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, Tensor, WithAxis, describe
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType, find_repeated
+from modgraph.types import edges as type_edges
 
 SIZED = {"token": "vocabulary", "class": "number of classes"}
 LONGEST_AXIS = 2**31 - 1
 
 
-def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = False) -> TensorType | Poison:
+def elaborate_type(
+    type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = False, edges: Axis | None = None
+) -> TensorType | Poison:
     """Elaborate `float[axes…]`, `token[axes…, vocabulary]` or `class[axes…, classes]`; `kind=10` names an axis, and
-    `key=time` reads the axis `time` a second time.
+    `key=time` reads the axis `time` a second time. What may hold edges gives the axis of `edges`: `edge[node, node]`.
 
     In a block a name refers to the axis that an input's type bound, except in the type of an input.
     """
     dtype, span = type_.dtype, type_.span
-    if dtype != "float" and dtype not in SIZED:
-        suggestion = did_you_mean(dtype, ["float", *SIZED], "types are: {known}")
+    if dtype not in ("float", "edge", *SIZED):
+        suggestion = did_you_mean(dtype, ["float", *SIZED, "edge"], "types are: {known}")
         return elaborator.report(errors.UnknownType(span=span, name=dtype, suggestion=suggestion))
     if of_input and type_.named:
         problem = "name the axis: an input of a block or router takes the axes of its operand"
@@ -34,6 +37,8 @@ def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = F
     sound = tuple(axis for axis in axes if isinstance(axis, Axis))
     if len(sound) < len(axes):
         return POISON
+    if dtype == "edge":
+        return _check_edges(sound, edges, span, elaborator)
     if (twice := find_repeated(sound)) is not None:
         problem = f'the axis "{twice.name}" occurs twice in one type'
         return elaborator.report(errors.BadAxis(span=span, problem=problem, way_out="give each axis another name"))
@@ -44,6 +49,28 @@ def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = F
         return elaborator.report(errors.BadAxis(span=span, problem=problem, way_out=f"for example: {dtype}[10]"))
     *shape, last = sound
     return TensorType(dtype, tuple(shape), size=last.size, of=last.name)  # type: ignore[arg-type]
+
+
+def _check_edges(ends: tuple[Axis, ...], edges: Axis | None, span: Span, elaborator: Elaborator) -> TensorType | Poison:
+    """Check the ends of edges: two axes with names."""
+    problem, way_out = "", f"for example: edge[{ends[0].name if ends and ends[0].name else 'node'}, node]"
+    if edges is None:
+        problem, way_out = "only an input or a constant holds edges", "declare an input: input link: edge[node, node]"
+    elif len(ends) > 2:
+        problem = f"edges have two ends, not {len(ends)}"
+        way_out = f"values of edges are an input of their own: input value: float[{edges.name}, {ends[2]}]"
+    elif len(ends) < 2:
+        problem = f"edges have two ends, not {len(ends)}"
+    elif not all(axis.name for axis in ends):
+        unnamed = next(axis for axis in ends if not axis.name)
+        problem = f"the end of an edge is an axis with a name, not {unnamed}"
+        way_out = f"name the axis in the type of a value: input x: float[node={unnamed}, 8]"
+    elif edges in ends:
+        problem, way_out = f'the edges are called like their end "{edges.name}"', "give the input another name"
+    if problem:
+        return elaborator.report(errors.BadAxis(span=span, problem=problem, way_out=way_out))
+    assert edges is not None
+    return type_edges(edges, *ends)
 
 
 def _elaborate_axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool) -> Axis | Poison:
@@ -63,6 +90,8 @@ def _elaborate_axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool
         if isinstance(known, WithAxis):
             elaborator.context.observe(axis.span, known)
             return known.axis
+        if isinstance(known, Tensor) and known.type.dtype == "edge":
+            return known.type.shape[0]
         if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
             if not of_input:
                 elaborator.context.of_any_length.setdefault(name, "")

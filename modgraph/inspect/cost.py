@@ -23,7 +23,7 @@ from modgraph.passes import list_seen_keys
 from modgraph.routers import PoolTypes
 from modgraph.routers.choice import TokenChoice
 from modgraph.routers.weighted import OneModule, Weighted
-from modgraph.types import Axis, Misfit, TensorType
+from modgraph.types import Axis, Misfit, Shape, TensorType
 
 
 class UnknownAxis(Diagnostic, code="MG128"):
@@ -224,8 +224,11 @@ def _fitting(node: str) -> Iterator[None]:
 
 def fix_lengths(type_: TensorType, lengths: Mapping[str, int]) -> TensorType:
     """Replace axes of any length in a type by the given lengths, or 1."""
-    shape = (Axis(lengths.get(axis.lengths, 1), axis.name) if axis.is_padded else axis for axis in type_.shape)
-    return type_.with_shape(tuple(shape))
+
+    def fix(axes: Shape) -> Shape:
+        return tuple([Axis(lengths.get(axis.lengths, 1), axis.name) if axis.is_padded else axis for axis in axes])
+
+    return replace(type_, shape=fix(type_.shape), ends=fix(type_.ends))
 
 
 # ------------------------------------------------------------ memory of a training step

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Self
 from modgraph.declare import Operand, Weight, normal, own_module, setting
 from modgraph.declare.indexing import read_nothing
 from modgraph.ops.op import Op
-from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, infer_axis, require_distinct
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, edges, infer_axis, require_distinct
 
 
 class Array(Op):
@@ -18,6 +18,7 @@ class Array(Op):
     operands = (Operand("like", "..."),)
     per: ClassVar[Literal["example", "batch"]] = "example"
     indexing = read_nothing
+    takes_edges = True
 
     sizes: tuple[int, ...] = setting((), min=1, doc="lengths of the axes")
     names: tuple[str, ...] = setting((), axis=True, doc='names of the axes; "" for an unnamed one')
@@ -49,7 +50,8 @@ class Array(Op):
 class Constant(Array, name="constant", synonyms="literal tensor array full"):
     """A constant array that all examples share: `constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]`.
 
-    A single number fills every place. `constant table: token[1000, 8] = …` has an id below 8 at each of 1000 places.
+    A single number fills every place. `constant table: token[1000, 8] = …` has an id below 8 at each of 1000 places,
+    `constant link: edge[expert, expert] = [[0, 1], [1, 2]]` two edges.
     """
 
     example = "input x: float[5, 3] constant c: float[3] = [1, 0.5, 2] y = x * c output y"
@@ -59,22 +61,47 @@ class Constant(Array, name="constant", synonyms="literal tensor array full"):
     numbers: tuple[float, ...] = setting((0.0,), doc="the numbers, last axis innermost; one number fills all places")
 
     ids: int | None = setting(None, min=1, doc="for an array of ids, how many there are")
+    ends: tuple[str, ...] = setting(
+        default=(), axis=True, doc="for edges, the names of the axes of sources and targets"
+    )
+    counts: tuple[int, ...] = setting(default=(), min=1, doc="for edges, the lengths of these axes")
 
     @infer_axis
     def has_ids(self) -> bool:
-        return self.ids is not None
+        return self.ids is not None or bool(self.ends)
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(self.numbers) not in (1, prod(self.sizes)):
             reason = f"it has {len(self.numbers)} numbers for {prod(self.sizes)} places"
             raise Misfit(reason, "give a number for each place, or one for all")
         (result,) = super().resolve(axes, found)
+        if self.ends:
+            return (self._resolve_edges(),)
         if self.ids is None:
             return (result,)
         other = next((each for each in self.numbers if each != int(each) or not 0 <= each < self.ids), None)
         if other is not None:
             raise Misfit(f"{other:g} is no id below {self.ids}", f"ids are whole numbers, 0 to {self.ids - 1}")
         return (replace(result, dtype="token", size=self.ids),)
+
+    def _resolve_edges(self) -> TensorType:
+        shape = self.shape()
+        if not len(self.ends) == len(self.counts) == 2 or len(shape) != 2 or shape[1] != Axis(2):
+            raise Misfit("edges are pairs of places along two axes", 'for example: ends=["p", "p"], counts=[4, 4]')
+        for at, number in enumerate(self.numbers):
+            if number != int(number) or not 0 <= number < self.counts[at % 2]:
+                reason = f"edge {at // 2} {('begins', 'ends')[at % 2]} at {number:g}, and {self.ends[at % 2]} has"
+                advice = "count its places from 0"
+                raise Misfit(f"{reason} 0 to {self.counts[at % 2] - 1}", advice)
+        source, target = (Axis(count, name) for count, name in zip(self.counts, self.ends, strict=True))
+        return edges(shape[0], source, target)
+
+    def with_extent(self, axis: str, size: int | None) -> Self:
+        changed = super().with_extent(axis, size)
+        if axis not in self.ends or size is None:
+            return changed
+        counts = zip(self.counts, self.ends, strict=True)
+        return replace(changed, counts=tuple(size if name == axis else old for old, name in counts))
 
 
 class Parameter(Array, name="parameter", synonyms="variable learned learned_queries latents"):

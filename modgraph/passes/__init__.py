@@ -6,7 +6,7 @@ from modgraph.passes.fuse import Fuse, list_attention, list_seen_keys
 from modgraph.passes.hoist import ComputeOnce, Hoist
 from modgraph.passes.inference import InferenceOnly, Prune
 from modgraph.passes.infrastructure import Moved, Pass, apply_passes, optimise
-from modgraph.passes.lower import Lower, NoSuchLowering, choices, list_routes_by_path
+from modgraph.passes.lower import Lower, NoSuchLowering, choices, edge_lowerings, list_routes_by_path, scatter_edges
 from modgraph.passes.merge import Merge
 from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, WithoutOutputs, drop_outputs, novelties
 from modgraph.passes.pipelines import (

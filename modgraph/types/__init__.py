@@ -6,6 +6,7 @@ from modgraph.types.axis import (
     Shape,
     TensorType,
     count_shared_axes,
+    edges,
     find_repeated,
     floats,
     format_shape,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-DType = Literal["float", "token", "class", "length"]
+DType = Literal["float", "token", "class", "length", "edge"]
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,12 @@ def find_repeated(shape: Shape) -> Axis | None:
 
 @dataclass(frozen=True)
 class TensorType:
-    """`float[N, D]`, `token[time, vocabulary]`, `class[n]`, `length[time]`.
+    """`float[N, D]`, `token[time, vocabulary]`, `class[n]`, `length[time]`, `edge[link, node, node]`.
 
     `size` is the size of a token's vocabulary or the number of classes. `of` names the axis that a `length` measures,
     or the axis of a label's classes: `class[kind=10]`. `per` distinguishes a value of each example from a value of
-    the batch, such as a balance statistic.
+    the batch, such as a balance statistic. Edges are pairs of ids, [link, 2]: places along the axes `ends` of their
+    source and their target.
     """
 
     dtype: DType
@@ -115,10 +116,11 @@ class TensorType:
     size: int | None = None
     per: Literal["example", "batch"] = "example"
     of: str = ""
+    ends: Shape = ()
 
     def __str__(self) -> str:
         rest = [str(Axis(self.size, self.of))] if self.size is not None or self.of else []
-        inside = [*map(str, self.shape), *rest]
+        inside = [*map(str, self.shape[: -1 if self.ends else None]), *map(str, self.ends), *rest]
         axes = f"[{', '.join(inside)}]" if inside else ""
         return f"{self.dtype}{axes}{' over batch' if self.per == 'batch' else ''}"
 
@@ -135,10 +137,20 @@ class TensorType:
     @property
     def dimensions(self) -> tuple[int | str, ...]:
         """The sizes of the axes; for axes of any length the names of their lengths."""
-        return tuple(axis.lengths if axis.size is None else axis.size for axis in self.shape)
+        return _list_dimensions(self.shape)
+
+    @property
+    def has_padded_ends(self) -> bool:
+        """Whether edges join axes of any length."""
+        return any(axis.is_padded for axis in self.ends)
+
+    @property
+    def end_dimensions(self) -> tuple[int | str, ...]:
+        """The sizes of the axes at the ends of edges; for axes of any length the names of their lengths."""
+        return _list_dimensions(self.ends)
 
     def with_shape(self, shape: Sequence[Axis | int]) -> TensorType:
-        return TensorType(self.dtype, shape_of(shape), self.size, self.per, self.of)
+        return TensorType(self.dtype, shape_of(shape), self.size, self.per, self.of, self.ends)
 
     def position(self, name: str) -> int | None:
         """Find the position of an axis by name, from 0; None if there is none."""
@@ -163,7 +175,18 @@ class TensorType:
             record["per"] = self.per
         if self.of:
             record["of"] = self.of
+        if self.ends:
+            record["ends"] = [axis.as_json() for axis in self.ends]
         return record
+
+
+def _list_dimensions(shape: Shape) -> tuple[int | str, ...]:
+    return tuple(axis.lengths if axis.size is None else axis.size for axis in shape)
+
+
+def edges(axis: Axis, source: Axis, target: Axis) -> TensorType:
+    """The type of edges along an axis."""
+    return TensorType("edge", (axis, Axis(2)), ends=(source, target))
 
 
 def floats(*axes: Axis | int) -> TensorType:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from modgraph.backends.report import move_ends
 from modgraph.backends.torch import Model, make_generator
 from modgraph.ir import Graph, comparisons, find_padded_axes, longest, with_missing_labels
 from modgraph.types import TensorType
@@ -25,7 +26,7 @@ def batch_for(graph: Graph, size: int, *seed: object) -> Batch:
     types = graph.input_types | graph.target_types
     batch = {name: _values(type_, ends, size, generator) for name, type_ in types.items()}
     _take_labels_away(graph, batch, generator)
-    return batch
+    return move_ends(batch, graph)
 
 
 def _values(type_: TensorType, ends: Mapping[str, int], size: int, generator: torch.Generator) -> Tensor:
@@ -35,6 +36,9 @@ def _values(type_: TensorType, ends: Mapping[str, int], size: int, generator: to
         lengths[-1] *= bool(torch.rand((), generator=generator) < 0.85)  # sometimes there is nothing of an example
         return lengths
     shape = [size, *(ends[axis.name] if axis.size is None else axis.size for axis in type_.shape)]
+    if type_.ends:
+        nodes = [ends[axis.lengths] if axis.size is None else axis.size for axis in type_.ends]
+        return torch.stack([torch.randint(each, shape[:-1], generator=generator) for each in nodes], -1)
     if type_.size is not None:
         return torch.randint(type_.size, shape, generator=generator)
     return torch.randn(shape, generator=generator).double()
@@ -57,7 +61,9 @@ def with_rubbish(graph: Graph, batch: Batch, *seed: object) -> Batch:
     generator, found = make_generator("rubbish", *seed), dict(batch)
     for name, type_ in graph.input_types.items():
         mask = find_unpadded(graph, type_, batch, batch[name].shape)
-        if mask is not None and type_.size is not None:
+        if mask is not None and type_.ends:
+            found[name] = torch.where(mask, batch[name], 0)
+        elif mask is not None and type_.size is not None:
             found[name] = torch.where(mask, batch[name], type_.size - 1)
         elif mask is not None:
             noise = RUBBISH * torch.randn(batch[name].shape, generator=generator).double()

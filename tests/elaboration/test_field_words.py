@@ -30,7 +30,7 @@ Conv1d conv1d|rope rotary|delay shift|reduce_logsumexp logsumexp|gather lookup|t
 onehot one_hot|bucketize to_ids|int to_ids|remainder modulo
 """
 LACKING = """
-dynamic_slice scatter scatter_add index_add segment_sum nonzero unique
+dynamic_slice scatter index_add nonzero unique
 quantile prod cumprod conv1d_transpose Conv3d unfold im2col bilinear Dropout2d sinusoidal
 rand uniform randn bernoulli atan asin isnan nan_to_num cast astype vmap while_loop shape
 weight_norm tril eye causal_mask

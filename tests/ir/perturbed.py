@@ -59,7 +59,8 @@ def change(case: Case, tokens: Tokens, place: int, rng: Random) -> dict[str, Ten
         generator = torch.Generator().manual_seed(rng.randrange(2**31))
         at.copy_(torch.nan_to_num(at) + LARGE * torch.randn(at.shape, dtype=at.dtype, generator=generator))
     else:
-        at.copy_((at + 1) % (case.graph.input_types[tokens.value.node].size or 1))
+        type_ = case.graph.input_types[tokens.value.node]
+        at.copy_((at + 1) % (type_.size or min([axis.size or 1 for axis in type_.ends], default=1)))
     return batch
 
 

@@ -81,8 +81,8 @@ def results_of(signature: Signature, operands: list[Tensor], training: bool = Fa
 
 def dense(type_: TensorType, seed: int) -> Tensor:
     shape = (3, *(axis.size or 5 for axis in type_.shape))
-    if type_.size is not None:
-        return torch.randint(type_.size, shape, generator=torch.Generator().manual_seed(seed))
+    if type_.size is not None or type_.ends:
+        return torch.randint(type_.size or 5, shape, generator=torch.Generator().manual_seed(seed))
     values = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     return values.sign() * (values.abs() + 0.1)
 

@@ -17,6 +17,7 @@ from tests.reference import (  # each registers ops
     along_axis,
     axes,
     dot_product,
+    edges,
     elementwise,
     ids,
     image,

@@ -45,6 +45,11 @@ def random_batch(program: Program, seed: int = 0, examples: int = 3) -> dict[str
     rng, graph = np.random.default_rng(seed), program.ir
     types = graph.input_types | graph.target_types
     found = {name: _numbers(type_, rng, examples) for name, type_ in types.items()}
+    for name, type_ in graph.input_types.items():  # edges lead to nodes that their examples have
+        for end, axis in enumerate(type_.ends):
+            length = graph.length_inputs.get(axis.lengths)
+            nodes = np.full(examples, axis.size or LONGEST) if length is None else found[length]
+            found[name][..., end] = rng.integers(0, 2**31, found[name].shape[:2]) % nodes[:, None]
     for each in comparisons(graph):
         label, settings = found[each.target], each.node.op.values()
         if label.dtype == np.int64:

@@ -42,12 +42,14 @@ class Type:
     over_batch: bool = False
     size: int | None = None
     of: str = ""
+    ends: tuple[Axis, ...] = ()
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Type:
         axes = tuple(map(_axis, record["shape"]))
         over_batch = record.get("per", "example") == "batch"
-        return cls(record["dtype"], axes, over_batch, record.get("size"), record.get("of", ""))
+        ends = tuple(map(_axis, record.get("ends", [])))
+        return cls(record["dtype"], axes, over_batch, record.get("size"), record.get("of", ""), ends)
 
     def place(self, axis: int | str) -> int:
         """Where an axis stands, from 0, given by name or counted from the last."""

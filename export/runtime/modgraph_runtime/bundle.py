@@ -28,7 +28,7 @@ CLOSED = {  # ONNX Runtime would also accept its own format, and weights in othe
     "session.load_model_format": "ONNX",
     "session.model_external_initializers_file_folder_path": os.devnull,  # a path below a file
 }
-KINDS = {"float": "tensor(float)", "token": "tensor(int64)", "class": "tensor(int64)", "length": "tensor(int64)"}
+KINDS = {"float": "tensor(float)", **dict.fromkeys(("token", "class", "length", "edge"), "tensor(int64)")}
 
 
 class Bundle:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 LENGTH = "length"
+EDGE = "edge"
 LONGEST = 2**53 - 1  # integers that JavaScript represents exactly
 BATCH = "the batch"  # a name that no axis of a spec can have
 
@@ -29,9 +30,10 @@ class BundleError(Exception):
 class Port:
     """An input or output, for one example. `shape` has sizes, and names of axes of any length.
 
-    `dtype` is `float`, `token`, `class` or `length`; `size` is the number of words or classes. An output for a `target`
-    has one value for each class along its last axis, and `classes` has their names if they are known. `tensor` is the
-    name in the ONNX graph. `along` is the axis that a length measures.
+    `dtype` is `float`, `token`, `class`, `length` or `edge`; `size` is the number of words or classes. An output for a
+    `target` has one value for each class along its last axis, and `classes` has their names if they are known. `tensor`
+    is the name in the ONNX graph. `along` is the axis that a length measures. Edges are pairs of places along two axes,
+    `ends`.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Port:
     target: str | None = None
     classes: tuple[str, ...] = ()
     along: str = ""
+    ends: tuple[int | str, ...] = ()
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any], classes: Mapping[str, Any]) -> Port:
@@ -51,20 +54,27 @@ class Port:
         names, along = classes.get(name, []), entry.get("of", "")
         if not all(isinstance(text, str) for text in (name, dtype, tensor, target or "", along, *names)):
             raise ValueError("a name is no text")
-        if dtype not in ("float", "token", "class", LENGTH) or not (size is None or type(size) is int):
+        if dtype not in ("float", "token", "class", LENGTH, EDGE) or not (size is None or type(size) is int):
             raise ValueError(f'"{name}" has an unknown type')
         axes = shape if isinstance(shape, list) else [None]
-        if (target and not axes) or not all(_is_length(each) or (isinstance(each, str) and each) for each in axes):
+        if (target and not axes) or not all(map(_is_axis, axes)):
             raise ValueError(f'"{name}" has an unknown shape')
-        return cls(name, dtype, tuple(shape), size, tensor, target, tuple(names), along)
+        ends = entry.get("ends", [])
+        if not isinstance(ends, list) or len(ends) != 2 * (dtype == EDGE) or not all(map(_is_axis, ends)):
+            raise ValueError(f'"{name}" has unknown ends')
+        return cls(name, dtype, tuple(shape), size, tensor, target, tuple(names), along, tuple(ends))
 
     @property
     def kind(self) -> np.dtype[Any]:
         return np.dtype(np.float32 if self.dtype == "float" else np.int64)
 
     def __str__(self) -> str:
-        axes = [*self.shape] if self.size is None else [*self.shape, self.size]
+        axes = [*self.shape[: -1 if self.ends else None], *self.ends, *([] if self.size is None else [self.size])]
         return f"{self.dtype}[{', '.join(map(str, axes))}]" if axes else self.dtype
+
+
+def _is_axis(axis: Any) -> bool:
+    return _is_length(axis) or (isinstance(axis, str) and axis != "")
 
 
 def _is_length(axis: Any) -> bool:
@@ -115,6 +125,10 @@ class Inputs:
         full = {name: _length(port, given, lengths) for name, port in ends.items()}
         padded = {port.along: full[name] for name, port in ends.items() if name in given}
         arrays = {name: _cast(array, self.ports[name], padded) for name, array in raw.items()}
+        nodes = {port.along: full[name] for name, port in ends.items()}
+        for name, port in self.ports.items():
+            if port.ends:
+                arrays[name] = _check_ends(arrays[name], port, padded, lengths, nodes)
         return arrays | full, lengths
 
     def _check_shape(self, array: Array, port: Port, lengths: dict[str, int]) -> None:
@@ -165,6 +179,28 @@ def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
             problem = f"values from {values.min()} to {values.max()}; {port} allows 0 to {port.size - 1}"
         raise BundleError(f'"{port.name}" holds {problem}')
     return np.where(wrong, np.zeros((), port.kind), cast)
+
+
+def _check_ends(
+    edges: Array, port: Port, padded: Mapping[str, Array], lengths: Mapping[str, int], nodes: Mapping[str, Array]
+) -> Array:
+    """Zero the edges of padding, and check that the others are at nodes that their examples have; `nodes` has their
+    numbers by axis. Raises `BundleError`."""
+    axis = port.shape[0]
+    padding = [(1, axis)] if isinstance(axis, str) and axis in padded else []
+    is_edge = find_unpadded(edges[..., 0], padding, padded)
+    for at, end in enumerate(port.ends):
+        most = end if isinstance(end, int) else lengths.get(end)
+        if most is None:
+            continue
+        own = np.broadcast_to(nodes.get(str(end), np.full(len(edges), most)), len(edges))
+        wrong = is_edge & ((edges[..., at] < 0) | (edges[..., at] >= own[:, None]))
+        if wrong.any():
+            example, place = np.argwhere(wrong)[0]
+            verb, found = ("begins", "ends")[at], edges[example, place, at]
+            has = f'example {example} has 0 to {own[example] - 1} along "{end}"'
+            raise BundleError(f'"{port.name}" has an edge that {verb} at {found}, at [{example}, {place}]; {has}')
+    return np.where(is_edge[..., None], edges, np.zeros((), port.kind))
 
 
 def find_unpadded(array: Array, padding: Iterable[tuple[int, str]], lengths: Mapping[str, Array]) -> NDArray[np.bool_]:

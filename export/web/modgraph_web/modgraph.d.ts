@@ -29,7 +29,7 @@ export interface Predicted {
 /** An input or output: what each example holds. `String(port)` is as a spec has it: `float[1, 28, 28]`. */
 export interface Port {
   readonly name: string;
-  readonly dtype: "float" | "token" | "class" | "length";
+  readonly dtype: "float" | "token" | "class" | "length" | "edge";
   /** Numbers, and names for axes of any length. */
   readonly shape: readonly (number | string)[];
   /** The vocabulary of tokens, or the number of classes. */
@@ -41,6 +41,8 @@ export interface Port {
   readonly classes: readonly string[];
   /** The axis of which a length tells how long each example is. */
   readonly along: string;
+  /** The axes of the source and the target of edges: numbers, or names. */
+  readonly ends: readonly (number | string)[];
   readonly kind: "float32" | "int64";
   toString(): string;
 }

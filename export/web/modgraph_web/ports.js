@@ -3,16 +3,16 @@
 import { arrayOf, asFloat32, asInt64, extremes } from "./arrays.js";
 import { BundleError } from "./errors.js";
 
-const LENGTH = "length";
+const LENGTH = "length", EDGE = "edge";
 export const BATCH = "the batch"; // a name that no axis of a spec can have
 export const FLOAT = "float32", WHOLE = "int64";
 
 // An input or output: what each example holds. `shape` has numbers, and names for axes of any length.
 //
-// `dtype` is `float`, `token`, `class` or `length`; `size` is the vocabulary of tokens or the number of classes. An
+// `dtype` is `float`, `token`, `class`, `length` or `edge`; `size` is the vocabulary of tokens or the number of classes. An
 // output that tells the classes of a `target` apart has one value for each along its last axis, and their names in
 // `classes` where they are known. `tensor` is the name in the ONNX graph. `along` is the axis of which a length tells
-// how long each example is.
+// how long each example is. Edges are pairs of places along two axes, `ends`.
 export class Port {
   // A port as a manifest writes it. Throws `TypeError` if it makes no sense.
   static of(entry, classes) {
@@ -22,12 +22,15 @@ export class Port {
     const along = entry.of ?? "";
     if (![name, dtype, tensor, target ?? "", along, ...names].every((text) => typeof text === "string"))
       throw new TypeError("a name is no text");
-    if (!["float", "token", "class", LENGTH].includes(dtype) || !(size === null || Number.isSafeInteger(size)))
+    if (!["float", "token", "class", LENGTH, EDGE].includes(dtype) || !(size === null || Number.isSafeInteger(size)))
       throw new TypeError(`"${name}" has an unknown type`);
     if (!Array.isArray(shape) || !shape.every(isAxis) || (target && !shape.length))
       throw new TypeError(`"${name}" has an unknown shape`);
+    const ends = entry.ends ?? [];
+    if (!Array.isArray(ends) || ends.length !== (dtype === EDGE ? 2 : 0) || !ends.every(isAxis))
+      throw new TypeError(`"${name}" has unknown ends`);
     return Object.freeze(Object.assign(new Port(), { name, dtype, shape: Object.freeze([...shape]), size, tensor, target,
-      classes: Object.freeze([...names]), along }));
+      classes: Object.freeze([...names]), along, ends: Object.freeze([...ends]) }));
   }
 
   // The type of its values, as ONNX Runtime calls it.
@@ -36,7 +39,8 @@ export class Port {
   }
 
   toString() {
-    const axes = this.size === null ? this.shape : [...this.shape, this.size];
+    const shape = this.ends.length ? [...this.shape.slice(0, -1), ...this.ends] : this.shape;
+    const axes = this.size === null ? shape : [...shape, this.size];
     return axes.length ? `${this.dtype}[${axes.join(", ")}]` : this.dtype;
   }
 }
@@ -98,7 +102,18 @@ export class Inputs {
       const array = arrays[port.name];
       arrays[port.name] = { data: cast(array, port, padded), shape: array.shape };
     }
+    for (const port of values.filter((each) => each.ends.length)) {
+      const counts = port.ends.map((end) => this.#nodesAlong(end, arrays, lengths));
+      arrays[port.name].data = fitEnds(arrays[port.name], port, padded.get(port.shape[0]), counts);
+    }
     return { arrays, lengths };
+  }
+
+  // How many nodes each example has along an axis; null where no input has it.
+  #nodesAlong(end, arrays, lengths) {
+    const port = Object.values(this.ports).find((each) => each.dtype === LENGTH && each.along === end);
+    const full = typeof end === "number" ? end : lengths.get(end);
+    return port ? (example) => Number(arrays[port.name].data[example]) : full === undefined ? null : () => full;
   }
 
   #checkShape(array, port, lengths) {
@@ -143,6 +158,23 @@ function cast(array, port, padded) {
   const sound = isFloat ? data.slice() : asInt64(data).slice();
   for (const [at, value] of data.entries()) if (isWrong(value)) sound[at] = isFloat ? 0 : 0n;
   return sound;
+}
+
+// Edges with zeros for padding; all others are at nodes that their examples have, whose numbers `counts` gives by end.
+function fitEnds({ data, shape }, port, ends, counts) {
+  const found = data.slice(), size = shape[1];
+  for (let at = 0; at < shape[0] * size; at++) {
+    const example = Math.floor(at / size), place = at % size;
+    const isPadding = ends !== undefined && place >= Number(ends[example]);
+    for (const [n, count] of counts.entries()) {
+      const node = Number(data[2 * at + n]);
+      if (isPadding) found[2 * at + n] = 0n;
+      else if (count !== null && !(node >= 0 && node < count(example)))
+        throw new BundleError(`"${port.name}" has an edge that ${["begins", "ends"][n]} at ${node}, at [${example}, ${place}]; ` +
+          `example ${example} has 0 to ${count(example) - 1} along "${port.ends[n]}"`);
+    }
+  }
+  return found;
 }
 
 // Whether a place, counted in the order of memory, lies behind the end of its example.

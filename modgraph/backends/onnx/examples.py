@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.errors import BadExamples
-from modgraph.backends.report import random_values
+from modgraph.backends.report import move_ends, random_values
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, find_padded_axes, longest
 from modgraph.types import TensorType
@@ -39,7 +39,7 @@ class Examples:
             return cls(graph)
         types = graph.input_types
         ports = {
-            name: Port(name, type_.dtype, type_.dimensions, type_.size, name, along=type_.of)
+            name: Port(name, type_.dtype, type_.dimensions, type_.size, name, along=type_.of, ends=type_.end_dimensions)
             for name, type_ in types.items()
         }
         wanted = {name: array for name, array in given.items() if name in types}
@@ -70,9 +70,11 @@ class Examples:
         """`count` examples from `start` on, with padded axes of the given lengths."""
         types = self.graph.input_types.items()
         if self.given is not None:
-            return {name: _cut(self.given[name], type_, start, count, lengths) for name, type_ in types}
+            cut = {name: _cut(self.given[name], type_, start, count, lengths) for name, type_ in types}
+            return move_ends(cut, self.graph)
         seed = start, count, *lengths.values()
-        return {name: random_values(type_, count, lengths, "verify", name, *seed) for name, type_ in types}
+        batch = {name: random_values(type_, count, lengths, "verify", name, *seed) for name, type_ in types}
+        return move_ends(batch, self.graph)
 
     def sample(self) -> Arrays:
         """All given examples, or `SAMPLE` random ones."""

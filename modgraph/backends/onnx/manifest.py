@@ -136,6 +136,8 @@ def build_manifest(
 
 def _port(name: str, type_: TensorType, tensor: str) -> dict[str, Any]:
     known = {**type_.as_json(), "shape": [*type_.dimensions]}
+    if type_.ends:
+        known["ends"] = [*type_.end_dimensions]
     return {"name": name, **known, **({} if tensor == name else {"tensor": tensor})}
 
 

@@ -27,6 +27,7 @@ class BatchTypes:
     others: frozenset[str]  # further names of a batch: forced choices of draws, lengths that no node reads
     labels: Mapping[str, TargetLabels]  # of targets, and of inputs the same: which of their numbers count
     longest: Mapping[str, int]
+    ends: Mapping[str, tuple[tuple[Axis, str], ...]]  # of edges: the axis of each end, and the name of its lengths
 
     @classmethod
     def from_graph(cls, graph: Graph, others: Iterable[str]) -> BatchTypes:
@@ -44,6 +45,11 @@ class BatchTypes:
                 for name, type_ in types.items()
             },
             longest=longest(graph),
+            ends={
+                name: tuple((axis, name_length(graph, axis.lengths)) for axis in type_.ends)
+                for name, type_ in types.items()
+                if type_.ends
+            },
         )
 
     def check(self, batch: Batch, module: nn.Module) -> None:
@@ -54,6 +60,7 @@ class BatchTypes:
         if not isinstance(batch, Mapping):
             expected = ", ".join(f'"{name}": …' for name in (*self.inputs, *self.targets) if name not in self.others)
             raise TypeError(f"{self.model} takes a batch by name, {{{expected}}}, not {type(batch).__name__}")
+        given = batch
         batch = {name: value for name, value in batch.items() if name not in self.others}
         sizes: Sizes = {}
         for name, value in batch.items():
@@ -74,6 +81,8 @@ class BatchTypes:
         if not torch.compiler.is_compiling():
             self._check_precision(batch, module)
             self._check_numbers(batch, sizes)
+            for name in self.ends.keys() & batch.keys():
+                self._check_ends(name, given, sizes)
 
     def _type_of(self, name: str) -> TensorType:
         type_ = self.inputs.get(name) or self.targets.get(name)
@@ -114,11 +123,31 @@ class BatchTypes:
                 of = f"{self._describe(name, type_)}: the weights are {weight.dtype}, and this is {value.dtype}"
                 raise TypeError(f"{of}: {name}.to({weight.dtype})")
 
+    def _check_ends(self, name: str, batch: Batch, sizes: Sizes) -> None:
+        """Raises `ValueError` for edges at nodes that an example does not have; a device would have to wait."""
+        value = batch[name]
+        if value.device.type != "cpu" or not value.numel():
+            return
+        counts = self.labels[name].make_mask(batch)
+        for end, (axis, length) in enumerate(self.ends[name]):
+            full = sizes.get(axis.lengths, (axis.size, ""))[0] if axis.is_padded else axis.size
+            most = batch[length].unsqueeze(-1) if length in batch else full
+            if most is None:
+                continue
+            ids = value[..., end]
+            wrong = counts[..., end] & ((ids < 0) | (ids >= most))
+            if wrong.any():
+                example, place = (int(each[0]) for each in wrong.nonzero(as_tuple=True))
+                nodes = int(batch[length][example]) if length in batch else most
+                edge = f"edge {place} of example {example} {('begins', 'ends')[end]} at {int(ids[example, place])}"
+                described = self._describe(name, self._type_of(name))
+                raise ValueError(f"{described}: {edge}, and {axis.name} has 0 to {int(nodes) - 1}")
+
     def _check_numbers(self, batch: Batch, sizes: Sizes) -> None:
         """Raises `ValueError` for ids beyond their type and lengths beyond their axis; a device would have to wait."""
         for name, value in batch.items():
             type_ = self._type_of(name)
-            if type_.dtype == "float" or value.device.type != "cpu" or not value.numel():
+            if type_.dtype in ("float", "edge") or value.device.type != "cpu" or not value.numel():
                 continue
             most = sizes[type_.of][0] if type_.dtype == "length" and type_.of in sizes else (type_.size or 0) - 1
             least, largest = (int(each) for each in value.aminmax())

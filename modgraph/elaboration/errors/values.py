@@ -29,6 +29,15 @@ class BadAxis(Diagnostic, code="MG303"):
     way_out = "write a whole number from 1, or a new name for any length"
 
 
+class NoNodes(Diagnostic, code="MG308"):
+    """Edges join places along axes that values have. The number of nodes follows from such a value, so an input or a
+    target needs the axis."""
+
+    message = 'edges "{name}" join places along "{axis}", which no input has'
+    help = "{suggestion}"
+    example = "model m() { input x: float[node, 4] input link: edge[nodes, nodes] output x }"
+
+
 class AxisDiffers(Diagnostic, code="MG257"):
     """An axis has one length wherever it occurs. The first type that gives it a length decides."""
 

@@ -211,5 +211,6 @@ def _axes(before: ir.Node, after: ir.Node) -> Iterator[Pair]:
         if len(old.shape) == len(new.shape):
             names = ((axis.name, other.name) for axis, other in zip(old.shape, new.shape, strict=True))
             yield from ((name, other) for name, other in names if name and other)
+        yield from ((one.name, other.name) for one, other in zip(old.ends, new.ends, strict=False))
         if old.of and new.of:
             yield old.of, new.of

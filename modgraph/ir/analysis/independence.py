@@ -61,11 +61,12 @@ def _reads_padding(node: OpNode, graph: Graph) -> bool:
     """Whether an op reads beyond its own index along a padded axis that it does not mask."""
     signature = graph.signature(node)
     masked = signature.padding() if node.op.may_mask else ({},) * len(signature.operands)
+    joined = {axis for type_ in signature.operands for axis in type_.ends}  # edges lead to no padding
     for reading in (each for result in _index(node, graph) for each in result):
         axes = zip(signature.operands[reading.operand].shape, reading.places, strict=True)
         for at, (axis, place) in enumerate(axes):
             ahead = axis.is_padded and _reads_ahead(place, signature.results[0].shape)
-            if ahead and at not in masked[reading.operand]:
+            if ahead and axis not in joined and at not in masked[reading.operand]:
                 return True
     return False
 

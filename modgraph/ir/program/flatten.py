@@ -147,7 +147,10 @@ class _Flat:
 
     def _add(self, node: Node, inputs: Inputs, uses: Names) -> None:
         ask(node.name not in self.graph, "another node is called so", node.name, "name")
-        names = [node.name, *(name for type_ in node.types for name in (*(a.name for a in type_.shape), type_.of))]
+        names = [
+            node.name,
+            *(name for type_ in node.types for name in (*(a.name for a in (*type_.shape, *type_.ends)), type_.of)),
+        ]
         names += [getattr(node, field, "") for field in ("owner", "shares", "inside", "label")]
         for name in names:
             ask(not name or NAME.fullmatch(name) is not None, f"{name} is no name", node.name, "name")

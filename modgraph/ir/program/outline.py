@@ -164,5 +164,5 @@ def _names(graph: Graph) -> Iterator[str]:
         if not node.types:
             yield node.name
         for type_ in node.types:
-            yield from (each for axis in type_.shape for each in (axis.name, axis.of))
+            yield from (each for axis in (*type_.shape, *type_.ends) for each in (axis.name, axis.of))
             yield type_.of

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from modgraph.frozen import replace_fields
 from modgraph.ir.node import Call, DecisionNode, GrowthNode, Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode
 from modgraph.routers import Router
-from modgraph.types import Axis, TensorType
+from modgraph.types import Axis, Shape, TensorType
 
 SELF, OUTER, KEY = "@", "^", "#"
 OUTSIDE = OUTER  # all names outside of a call
@@ -28,15 +28,16 @@ Naming = Callable[[str], str]
 
 def rename_axes(type_: TensorType, name: Naming) -> TensorType:
     """Rename the axes of a type; an axis that gets the name of the one that it reads again becomes that one."""
-    axes = [each for axis in type_.shape for each in (axis.name, axis.of)]
+    axes = [each for axis in (*type_.shape, *type_.ends) for each in (axis.name, axis.of)]
     names = {each: name(each) for each in (*axes, type_.of) if each}
     if all(before == after for before, after in names.items()):
         return type_
-    pairs = [(names.get(axis.name, ""), names.get(axis.of, "")) for axis in type_.shape]
-    shape = tuple(
-        Axis(axis.size, own, of if of != own else "") for axis, (own, of) in zip(type_.shape, pairs, strict=True)
-    )
-    return replace_fields(type_, shape=shape, of=names.get(type_.of, ""))
+
+    def rename(shape: Shape) -> Shape:
+        pairs = [(axis.size, names.get(axis.name, ""), names.get(axis.of, "")) for axis in shape]
+        return tuple([Axis(size, own, of if of != own else "") for size, own, of in pairs])
+
+    return replace_fields(type_, shape=rename(type_.shape), of=names.get(type_.of, ""), ends=rename(type_.ends))
 
 
 class Level:

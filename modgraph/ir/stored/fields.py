@@ -138,15 +138,19 @@ def uses_of(value: Any) -> dict[str, str]:
 
 def _type(value: Any) -> TensorType:
     fields = Fields(value)
-    dtype = fields.read("dtype", one_of("float", "token", "class", "length"))
+    dtype = fields.read("dtype", one_of("float", "token", "class", "length", "edge"))
     shape = fields.read("shape", each_of(_axis))
     ask(find_repeated(shape) is None, f"{format_shape(shape)} has an axis twice")
     size = fields.read("size", whole_of(1, 2**62)) if dtype in ("token", "class") else None
     per = fields.read("per", one_of("example", "batch"), "example")
     defaults = {"length": MISSING, "class": ""}  # name of the axis that it concerns
     of = fields.read("of", relative_name_of, defaults[dtype]) if dtype in defaults else ""
+    ends = fields.read("ends", each_of(_axis)) if dtype == "edge" else ()
     fields.close()
-    return TensorType(dtype, shape, size, per, of)  # type: ignore[arg-type]
+    if dtype == "edge":
+        ask(len(ends) == 2 and all(axis.name for axis in ends), "edges have two ends, which are named axes")
+        ask(len(shape) == 2 and bool(shape[0].name) and shape[1] == Axis(2), "edges are pairs along one named axis")
+    return TensorType(dtype, shape, size, per, of, ends)  # type: ignore[arg-type]
 
 
 types_of = each_of(_type)

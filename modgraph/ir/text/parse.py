@@ -137,6 +137,8 @@ def _type(dtype: str, *parts: Any) -> Any:
     if dtype in ("token", "class"):
         size, of = (last.get("size"), {"of": last["name"]}) if isinstance(last, dict) else (last, {})
         record |= {"shape": others, "size": size, **of}
+    if dtype == "edge":
+        record |= {"shape": [*others[:-1], 2], "ends": [*others[-1:], last]}
     if dtype == "length":
         record |= {"shape": [], "of": last if not others else None}
     return record

@@ -19,6 +19,17 @@ from torch_geometric.nn import MessagePassing as PlainMessagePassing
 
 from modgraph.nn.choice import Records
 from modgraph.nn.choice_routes import edge_messages, flat
+from modgraph.nn.edges import (
+    Counted,
+    are_dense,
+    count_nodes,
+    number_ends,
+    number_receivers,
+    order_rows,
+    restore_rows,
+    split_rows,
+    sum_by_matrices,
+)
 from modgraph.nn.padding import apply_mask
 from modgraph.nn.pool import Pool
 from modgraph.nn.weighted import Masks, Weighted, align_axes, mask_operands, order_axes
@@ -111,3 +122,52 @@ class WeightedMessagePassing(MessagePassing):
     def message(self, messages: Tensor, weight: Tensor) -> Tensor:
         """Messages [E, result] times weights [E, K]: [E, K, result]."""
         return messages.unsqueeze(1) * weight.unsqueeze(-1)
+
+
+class EdgeMessagePassing(MessagePassing):
+    """The definition where edges are data: the message of a node, or of an edge, times its weights.
+
+    Arguments and tensors are those of `EdgeScatter`. With `matrices`, sums of values of nodes are products with a
+    matrix where many pairs of nodes are joined.
+    """
+
+    def __init__(
+        self,
+        values: str,
+        result: str,
+        end: int,
+        reads: bool,
+        counted: Counted,
+        weights: str = "",
+        reduce: str = "sum",
+        matrices: bool = False,
+    ) -> None:
+        super().__init__(aggr=reduce, flow="source_to_target")
+        self.values, self.result, self.weights = values, result, weights
+        self.end, self.reads, self.counted = end, reads, counted
+        self.matrices = matrices and reads and reduce == "sum"
+
+    def forward(self, x: Tensor, edges: Tensor, *others: Tensor, mask: Masks | None = None) -> Tensor:
+        """x and edges [B, E, 2] give the axes of `result`, with nodes in place of edges."""
+        nodes = count_nodes(self.counted, (x, edges, *others))
+        if self.matrices and are_dense(edges, x.shape[1 + self.values.index("e")], nodes):
+            weights, own = others[0] if self.weights else None, None if mask is None else mask[1]
+            letters = self.values, self.weights, self.result
+            return sum_by_matrices(x, edges, weights, own, letters, self.end, nodes)
+        receiver_E = number_receivers(edges, self.end, nodes, None if mask is None else mask[1])
+        values = order_rows(x, self.values, self.result)
+        origins = values.flatten(0, 1)
+        if self.reads:
+            origin_E = number_ends(edges, 1 - self.end, values.shape[1])
+        else:  # each edge has a message of its own
+            origin_E = torch.arange(receiver_E.shape[0], device=x.device)
+        weight = order_rows(others[0], self.weights, self.result).flatten(0, 1) if self.weights else None
+        total = edges.shape[0] * nodes
+        found = self.propagate(
+            torch.stack((origin_E, receiver_E)), x=origins, weight=weight, size=(origins.shape[0], total + 1)
+        )
+        return restore_rows(split_rows(found[:total], edges, nodes), self.result)
+
+    def message(self, x_j: Tensor, weight: Tensor | None) -> Tensor:
+        """Messages [E, ...] times weights that broadcast against them."""
+        return x_j if weight is None else x_j * weight

@@ -35,6 +35,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result, list_padding, outline, weights_of
 from modgraph.nn.device import seed_draws
 from modgraph.nn.padding import has_labels, repeat_last, valid
+from modgraph.passes import scatter_edges
 from modgraph.version import VERSION
 
 HEAD = '''"""{title}
@@ -76,7 +77,7 @@ def write_source(model: Model, path: Path | None = None) -> str:
     A file with a `path` also says how to load its weights, which stand next to it. Raises `ModgraphError` for a layer
     that cannot be copied.
     """
-    file, graph = File(), model.computed
+    file, graph = File(), scatter_edges(model.computed)
     layout = Layout(graph, outline(graph).body, [*graph.outputs.values(), *graph.losses.values()])
     tree = file.build_tree(graph, layout)
     weights = {weight.name: weight for weight in weights_of(model.graph)}
