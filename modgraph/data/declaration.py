@@ -249,6 +249,9 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
         if wanted[name].dtype == "length" and longest is not None and (array.min() < 0 or array.max() > longest):
             problem = f"holds {array.min()} to {array.max()}; lengths along it are 0 to {longest}"
             found.append(DataDoesNotFit(reason=f'array "{name}" of {split} {problem}'))
+    for name, array in checked.items():
+        if wanted[name].ends and (problem := _wrong_ends(array, wanted[name], checked, graph, lengths)) is not None:
+            found.append(DataDoesNotFit(reason=f'array "{name}" of {split} {problem}'))
     if found:
         raise ModgraphError(found)
     return replace(arrays, values=checked, padded=find_padding_in(graph, checked))
@@ -357,6 +360,27 @@ def _wrong_values(array: NDArray[Any], type_: TensorType, ignored: int | None, m
         return None
     to, allowed = ("", "and more") if type_.of else (f" to {most}", f"to {type_.size - 1}")
     return f"holds values from {least}{to}; {type_} allows 0 {allowed}"
+
+
+def _wrong_ends(
+    array: NDArray[Any], type_: TensorType, values: Mapping[str, NDArray[Any]], graph: Graph, lengths: Lengths
+) -> str | None:
+    """Return the problem with the ends of edges, which are nodes that their examples have."""
+    import numpy as np
+
+    own = values.get(name_length(graph, type_.shape[0].lengths))
+    is_edge = np.arange(array.shape[1]) < (array.shape[1] if own is None else own[:, None])
+    for at, axis in enumerate(type_.ends):
+        full: Any = lengths.get(axis.lengths, ("", axis.size))[1] if axis.is_padded else axis.size
+        nodes: Any = values.get(name_length(graph, axis.lengths))
+        most = np.broadcast_to(full if nodes is None else nodes, len(array))
+        ids = array[..., at]
+        wrong = np.argwhere(is_edge & ((ids < 0) | (ids >= most[:, None])))
+        if len(wrong):
+            example, place = wrong[0]
+            verb, known = ("begins", "ends")[at], f"{axis.name} has 0 to {most[example] - 1}"
+            return f"has an edge that {verb} at {ids[example, place]}, first at [{example}, {place}], where {known}"
+    return None
 
 
 def _cast(array: NDArray[Any], type_: TensorType) -> NDArray[Any]:

@@ -58,6 +58,10 @@ def refuse_unknown(path: str, known: Collection[str]) -> None:
 
     with _reading(path, known):
         found = list_array_names(path)
+    if any(name.endswith("data.pkl") for name in found):
+        arrays = ", ".join(f"{name}=…" for name in known)
+        way_out = f'save arrays by name: numpy.savez("{Path(path).with_suffix(".npz").name}", {arrays})'
+        raise bad_file(path, "it is a pickle of torch, which could run any program", way_out)
     left = sorted({*known} - {*found})
     unknown = [name for name in found if name not in known]
     if left and unknown:  # where nothing is missing, nothing is misspelt: specs share files

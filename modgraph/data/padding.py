@@ -35,6 +35,8 @@ def clear_padding(values: Values, graph: Graph, ignored: Mapping[str, int]) -> d
         if array.dtype.kind == "f":
             with np.errstate(over="ignore"):
                 wrong = ~np.isfinite(array.astype(np.float32, copy=False))
+        elif array.dtype.kind in "iu" and type_.ends:
+            wrong = np.ones(array.shape, bool)  # any place may be beyond the nodes of its example
         elif array.dtype.kind in "iu" and type_.size is not None:
             wrong = (array < 0) | (not type_.of and array >= type_.size)  # a training may add classes to some axes
             wrong &= array != ignored[name] if name in ignored else True
