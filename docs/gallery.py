@@ -215,6 +215,27 @@ ENTRIES = (
         ("Puigcerver et al., From Sparse to Soft Mixtures of Experts, ICLR 2024", "https://arxiv.org/abs/2308.00951"),
         boxes=24,
     ),
+    Entry(
+        "zoo/gcn",
+        "Graph convolution",
+        "Two layers that send each node's value along edges, weighted by the numbers of edges at both ends.",
+        ("Kipf and Welling, Semi-Supervised Classification with GCNs, ICLR 2017", "https://arxiv.org/abs/1609.02907"),
+        boxes=24,
+    ),
+    Entry(
+        "zoo/gat",
+        "Graph attention",
+        "Two layers of attention over the edges of each node, with scores of the values at both ends.",
+        ("Veličković et al., Graph Attention Networks, ICLR 2018", "https://arxiv.org/abs/1710.10903"),
+        boxes=24,
+    ),
+    Entry(
+        "zoo/graph_moe",
+        "Mixture of experts on graphs",
+        "Experts see neighbours, or those of neighbours too, and each node chooses two of four.",
+        ("Wang et al., Graph Mixture of Experts, NeurIPS 2023", "https://arxiv.org/abs/2304.02806"),
+        boxes=24,
+    ),
 )
 
 
