@@ -151,7 +151,8 @@ def move_ends(batch: dict[str, Tensor], graph: Graph) -> dict[str, Tensor]:
     for name, type_ in types.items():
         for end, axis in enumerate(type_.ends):
             if axis.is_padded:
-                full = next(x.shape[1 + at] for each, x in batch.items() if (at := _find_axis(types, each, axis)) >= 0)
+                places = ((x, _find_axis(types, each, axis)) for each, x in batch.items())
+                full = next((x.shape[1 + at] for x, at in places if at >= 0), 1)
                 length = lengths.get(axis.lengths)
                 count = torch.full(found[name].shape[:1], full) if length is None else batch[length]
                 found[name] = found[name].clone()

@@ -88,6 +88,8 @@ class Constant(Array, name="constant", synonyms="literal tensor array full"):
         shape = self.shape()
         if not len(self.ends) == len(self.counts) == 2 or len(shape) != 2 or shape[1] != Axis(2):
             raise Misfit("edges are pairs of places along two axes", 'for example: ends=["p", "p"], counts=[4, 4]')
+        if len(self.numbers) != prod(self.sizes):
+            raise Misfit("edges are a list of pairs", "for example: [[0, 1], [1, 2]]")
         for at, number in enumerate(self.numbers):
             if number != int(number) or not 0 <= number < self.counts[at % 2]:
                 reason = f"edge {at // 2} {('begins', 'ends')[at % 2]} at {number:g}, and {self.ends[at % 2]} has"

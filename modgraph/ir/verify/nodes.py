@@ -123,6 +123,7 @@ def _from_outside(graph: Graph, node: kinds.InputNode | kinds.TargetNode) -> Non
     """Check that an input or target has one type, per example."""
     (type_,) = node.types
     ask(type_.per == "example", f"{type_} is not of each example", node.name, "types")
+    ask(not type_.ends or isinstance(node, kinds.InputNode), "a target is no edges", node.name, "types")
     if type_.dtype == "length":
         ask(isinstance(node, kinds.InputNode), "a target is no length", node.name, "types")
         ask(type_ == TensorType("length", of=type_.of), f"a length is one number, not {type_}", node.name, "types")
