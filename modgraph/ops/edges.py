@@ -124,7 +124,7 @@ class _AtEnd(EdgeOp):
         return ()
 
 
-EXAMPLE = "input x: float[node=5, 6] input link: edge[node, node] "
+EXAMPLE = "input x: float[node, 6] input link: edge[node, node] "
 
 
 class AtSource(_AtEnd, name="at_source", synonyms="source_nodes edge_source lift gather_nodes copy_u"):

@@ -27,7 +27,16 @@ SPECS = Path(__file__).parents[3] / "specs"
 DEVICE = torch.device("meta")
 SLOW = pytest.mark.slow
 # Forms that compute only what is chosen ask how much that is; all others ask nothing.
-ASK = {"gmoe", "gmoe_digits", "modular_networks", "modular_networks_images", "expert_choice", "mixtral", "switch"}
+ASK = {
+    "graph_moe",
+    "gmoe",
+    "gmoe_digits",
+    "modular_networks",
+    "modular_networks_images",
+    "expert_choice",
+    "mixtral",
+    "switch",
+}
 LONG = {"gmoe", "gmoe_digits", "modular_networks_images", "mt_rmn", "sema", "switch", "expert_choice", "mixtral"}
 NAMES = sorted(path.stem for path in [*SPECS.glob("*.mod"), *SPECS.glob("zoo/*.mod")])
 
