@@ -39,10 +39,11 @@ class Pane {
     this.queue = this.queue.then(async () => {
       const before = anchor && this.laid.boxes[anchor], hadFocus = document.activeElement && document.activeElement.closest && document.activeElement.closest(".box");
       const focus = hadFocus && this.svg.contains(hadFocus) ? hadFocus.dataset.id : null;
-      this.laid = positions(await (await layouter()).layout(elkGraph(this.index, this.state)));
+      const state = { open: new Set(this.state.open), all: new Set(this.state.all) }; // a key may change it meanwhile
+      this.laid = positions(await (await layouter()).layout(elkGraph(this.index, state)));
       this.view.size = [this.laid.width, this.laid.height];
       const now = anchor && this.laid.boxes[anchor];
-      this.svg.replaceChildren(svgElement(drawing(this.index, this.state, this.laid)));
+      this.svg.replaceChildren(svgElement(drawing(this.index, state, this.laid)));
       if (before && now) {
         this.view.x += (before[0] - now[0]) * this.view.scale;
         this.view.y += (before[1] - now[1]) * this.view.scale;
