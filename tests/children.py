@@ -87,11 +87,9 @@ class Forked(subprocess.Popen[Any]):
     """`python -m MODULE WORDS`, forked: what the module imports is there already."""
 
     def _execute_child(self, args: Sequence[str], *others: Any) -> None:
-        streams, is_leader = others[9:15], others[20]
+        streams = others[9:15]
         self.pid = os.fork()
         if not self.pid:
-            if is_leader:
-                os.setsid()
             for descriptor, end in enumerate((streams[0], streams[3], streams[5])):
                 os.dup2(end, descriptor)
             os._exit(_run_module(args))
