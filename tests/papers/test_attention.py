@@ -15,6 +15,7 @@ from modgraph.backends.torch import Model
 from modgraph.passes import list_attention
 from tests.papers.papers_of_attention import PAPERS
 from tests.papers.test_papers import HOME, built, random_value
+from tests.papers.training import train
 
 each_paper = pytest.mark.parametrize("paper", PAPERS, ids=lambda each: each.__name__)
 ACTIVE = {
@@ -90,13 +91,7 @@ def test_modules_run_only_on_their_choice(name: str) -> None:
 def test_some_steps_learn(paper: Any) -> None:
     model = modgraph.load(HOME / f"{paper.__name__}.mod").build(seed=0).train()
     batch = {key: each.float() if each.is_floating_point() else each for key, each in random_batch(model).items()}
-    optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.01), []
-    for _ in range(15):
-        optimizer.zero_grad()
-        loss = model.compute(batch).loss
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        losses.append(float(loss.detach()))
+    losses = train(model, batch, torch.optim.Adam(model.parameters(), lr=0.01), steps=15)
     assert losses[-1] < 0.95 * losses[0], f"nothing is learnt: {losses[0]} to {losses[-1]}"
 
 

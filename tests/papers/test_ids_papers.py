@@ -15,6 +15,7 @@ from modgraph.ir import Result, comparisons
 from tests.papers.papers_of_deepseek import deepseek_v3, predict_after
 from tests.papers.papers_of_ids import PAPERS, hash_layer, margin_loss, product_keys
 from tests.papers.test_papers import HOME, built, random_value
+from tests.papers.training import train
 
 NAMES = [paper.__name__ for paper in (*PAPERS, deepseek_v3)]
 PADDED = [name for name in NAMES if name != "capsules"]
@@ -89,13 +90,7 @@ def test_a_second_head_predicts_the_word_after_the_next() -> None:
 def test_some_steps_learn(name: str) -> None:
     model = modgraph.load(HOME / f"{name}.mod").build(seed=0).train()
     batch = {key: each.float() if each.is_floating_point() else each for key, each in random_batch(model).items()}
-    optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.1), []
-    for _ in range(20):
-        optimizer.zero_grad()
-        loss = model.compute(batch).loss
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        losses.append(float(loss.detach()))
+    losses = train(model, batch, torch.optim.SGD(model.parameters(), lr=0.1), steps=20)
     assert losses[-1] < 0.99 * losses[0], f"nothing is learnt: {losses[0]} to {losses[-1]}"
 
 

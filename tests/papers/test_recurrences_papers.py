@@ -13,6 +13,7 @@ import modgraph
 from modgraph.passes import list_scans
 from tests.papers.papers_of_recurrences import PAPERS
 from tests.papers.test_papers import HOME, built
+from tests.papers.training import train
 
 each_paper = pytest.mark.parametrize("paper", PAPERS, ids=lambda each: each.__name__)
 
@@ -40,13 +41,7 @@ def test_some_steps_learn(paper: Any) -> None:
     model, torch_rng = modgraph.load(HOME / f"{paper.__name__}.mod").build(seed=0).train(), torch.manual_seed(0)
     width = model.graph.input_types["x"].shape[-1].size or 1
     batch = {name: torch.randn(4, 20, width, generator=torch_rng) for name in ("x", "y")}
-    optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.01), []
-    for _ in range(15):
-        optimizer.zero_grad()
-        loss = model.compute(batch).loss
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        losses.append(float(loss.detach()))
+    losses = train(model, batch, torch.optim.Adam(model.parameters(), lr=0.01), steps=15)
     assert losses[-1] < 0.95 * losses[0], f"nothing is learnt: {losses[0]} to {losses[-1]}"
 
 

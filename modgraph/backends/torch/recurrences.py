@@ -82,7 +82,7 @@ class CompiledRecurrence(CompiledScan):
         self.narrow, *self.stages = found[::-1]
 
     def _find_narrow(self) -> Iterator[str]:
-        """Find the nodes that depend on no state and whose values are narrow beside the states."""
+        """Find the nodes that depend on no state and whose values are narrow compared with the states."""
         graph, found = self.node.region.graph, {self.node.variable}
         widest = max((prod(self.shapes[each.state]) for each in self.found.each), default=0)
         for node in graph:
