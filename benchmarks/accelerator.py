@@ -21,7 +21,7 @@ from unittest.mock import patch
 import torch
 from options import parse_options
 
-from modgraph.nn import choice_routes
+from modgraph.nn import pool as pools
 from modgraph.training.divergence import FiniteCheck
 from modgraph.training.engine import Engine
 from modgraph.training.run import start_run
@@ -43,7 +43,7 @@ def looking_at_every_step(engine: Engine) -> Iterator[None]:
 
 @contextmanager
 def one_after_another(engine: Engine) -> Iterator[None]:
-    with patch.object(choice_routes, "pays", lambda x, modules: False):
+    with patch.object(pools, "pays", lambda x, modules: False):
         yield
 
 

@@ -6,14 +6,12 @@ A router gives `Records` for tokens [..., N, D]. A router of a package may add r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from modgraph.nn.choice import Records
-from modgraph.nn.grouped import SortedRows, pays
 from modgraph.nn.padding import apply_mask
 from modgraph.nn.pool import Pool
 
@@ -42,11 +40,7 @@ class ChoiceGrouped(ChoiceRoute):
         edge_SM = choice_SM != 0
         module_E, token_E = edge_SM.t().nonzero().unbind(1)  # transposed, so that edges are sorted by module
         messages_E, counts_M = tokens_S.index_select(0, token_E), edge_SM.sum(0)
-        run_grouped = pool.group_modules() if pays(messages_E, pool.expert(0)) else None
-        if run_grouped is None:
-            values = torch.cat([pool.expert(j)(part) for j, part in enumerate(slices(messages_E, counts_M))])
-        else:
-            values = run_grouped(SortedRows(module_E, counts_M.cumsum(0)), messages_E)
+        values = pool.run_sorted(messages_E, module_E, counts_M)
         weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
         found = sum_edges(values, weight, token_E, tokens_S.shape[0])
         return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
@@ -118,27 +112,6 @@ def sum_edges(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) 
     weighted = values_E.flatten(1) * weight_E.unsqueeze(-1)
     total = weighted.new_zeros(tokens, weighted.shape[1]).index_add(0, token_E, weighted)
     return total.reshape(-1, *values_E.shape[1:])
-
-
-def slices(x: Tensor, counts: Tensor) -> Sequence[Tensor]:
-    """Split the rows of x [E, ...] into consecutive parts of lengths counts [M], which add up to E."""
-    if torch.compiler.is_exporting():
-        parts: Sequence[Tensor] = slices_op(x, counts, counts.shape[0])
-        torch._check(sum(part.shape[0] for part in parts) == x.shape[0])  # type: ignore[no-untyped-call]
-        return parts
-    return torch.split(x, counts.tolist())
-
-
-@torch.library.custom_op("modgraph::slices", mutates_args=())
-def slices_op(x: Tensor, counts: Tensor, parts: int) -> list[Tensor]:
-    """`slices` as one op of a traced graph: torch's own split would read each size from a tensor."""
-    return [part.clone() for part in torch.split(x, counts.tolist())]
-
-
-@slices_op.register_fake
-def make_fake_parts(x: Tensor, counts: Tensor, parts: int) -> list[Tensor]:
-    sizes = [torch.library.get_ctx().new_dynamic_size() for _ in range(parts)]
-    return [x.new_empty(size, *x.shape[1:]) for size in sizes]
 
 
 def flat(tokens: Tensor, gates: Tensor, choice: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -104,3 +104,24 @@ def pays(x: Tensor, modules: nn.Module) -> bool:
     kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
     matrices = (weight for weight in modules.parameters() if weight.dim() == 2)
     return kind == torch.bfloat16 and all(size % ALIGNED == 0 for weight in matrices for size in weight.shape)
+
+
+def slices(x: Tensor, counts: Tensor) -> Sequence[Tensor]:
+    """Split the rows of x [E, ...] into consecutive parts of lengths counts [M], which add up to E."""
+    if torch.compiler.is_exporting():
+        parts: Sequence[Tensor] = slices_op(x, counts, counts.shape[0])
+        torch._check(sum(part.shape[0] for part in parts) == x.shape[0])  # type: ignore[no-untyped-call]
+        return parts
+    return torch.split(x, counts.tolist())
+
+
+@torch.library.custom_op("modgraph::slices", mutates_args=())
+def slices_op(x: Tensor, counts: Tensor, parts: int) -> list[Tensor]:
+    """`slices` as one op of a traced graph: torch's own split would read each size from a tensor."""
+    return [part.clone() for part in torch.split(x, counts.tolist())]
+
+
+@slices_op.register_fake
+def make_fake_parts(x: Tensor, counts: Tensor, parts: int) -> list[Tensor]:
+    sizes = [torch.library.get_ctx().new_dynamic_size() for _ in range(parts)]
+    return [x.new_empty(size, *x.shape[1:]) for size in sizes]

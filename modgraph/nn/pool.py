@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.grouped import GroupedFunction, group_modules, stack_modules
+from modgraph.nn.grouped import GroupedFunction, SortedRows, group_modules, pays, slices, stack_modules
 
 IndexedFunction = Callable[[Tensor, Tensor], Tensor]  # module indices [E] and messages [E, ...] to results [E, ...]
 
@@ -61,6 +61,16 @@ class Pool(nn.Module):
     def group_modules(self) -> GroupedFunction | None:
         """Stack the modules' weights into a function of rows sorted by module; None if an op has no such form."""
         return group_modules([self.expert(j) for j in range(self.size)])
+
+    def run_sorted(self, x: Tensor, module: Tensor, counts: Tensor) -> Tensor:
+        """Apply the modules to messages x [E, message] sorted by module [E]: [E, result].
+
+        `counts` [M] are the numbers of messages. Every module runs, so that all get gradients.
+        """
+        run_grouped = self.group_modules() if pays(x, self.expert(0)) else None
+        if run_grouped is not None:
+            return run_grouped(SortedRows(module, counts.cumsum(0)), x)
+        return torch.cat([self.expert(j)(part) for j, part in enumerate(slices(x, counts))])
 
     def rows(self, x: Tensor) -> Tensor:
         """Apply module j to row j of x [..., M, message]: [..., M, result]."""

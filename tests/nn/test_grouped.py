@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import modgraph
 from modgraph.backends.report import compile_report
-from modgraph.nn import choice_routes
+from modgraph.nn import pool as pools
 from modgraph.nn.grouped import SortedRows, pays
 
 POOLS = {
@@ -67,7 +67,7 @@ def test_a_pool_with_an_op_without_such_a_lowering_runs_one_after_another_and_is
 
 
 def test_a_route_computed_so_is_its_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice_routes, "pays", lambda x, modules: len(x) > 0)
+    monkeypatch.setattr(pools, "pays", lambda x, modules: len(x) > 0)
     text = SPEC.format(region="linear(8) -> gelu -> linear(4)", size=7, shape="8")  # of which not all are chosen
     program = modgraph.loads(text)
     x = torch.randn(1, 5, 8, generator=torch.Generator().manual_seed(2))
