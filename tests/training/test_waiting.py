@@ -24,9 +24,7 @@ from tests.waiting import Waits
 
 SPECS = Path(__file__).parents[2] / "specs"
 TASKS = ("first", "second", "third", "fourth")
-SIZES = Counter(
-    {"nn/choice_routes.py: aten.nonzero.default": 2, "nn/choice_routes.py: tolist": 2}
-)  # of two sparse layers
+SIZES = Counter({"nn/choice_routes.py: aten.nonzero.default": 2, "nn/grouped.py: tolist": 2})  # of two sparse layers
 
 
 @pytest.fixture
