@@ -60,9 +60,9 @@ class ClassToken(Op, name="class_token", synonyms="cls cls_token"):
 
 
 class Position(Op, name="position", synonyms="pos_embed position_embedding"):
-    """Add a learned vector to each token by its position."""
+    """Add a learned vector to each token by its position; `(x, places) -> position` takes the positions from a value."""
 
-    operands = TOKENS
+    operands = (*TOKENS, Operand("places", "... N", optional=True))
     results = ("... N D",)
     weights = (Weight("weight", "positions D", normal(0.02)),)
     module = own_module("positions", "D")

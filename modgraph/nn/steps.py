@@ -1,0 +1,54 @@
+"""What a model keeps of the tokens that it has seen. A `mask` is false in padding."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from modgraph.nn.along_axis import AlongAxis
+
+Masks = tuple[Tensor | None, ...]
+
+
+class Append(AlongAxis):
+    """Appends x [B, ..., N, ...] to `before` [B, ..., P, ...] along an axis: [B, ..., P + N, ...].
+
+    The tokens of an example follow its own last one; what is left at the end is arbitrary.
+    """
+
+    def forward(self, before: Tensor, x: Tensor, mask: Masks | None = None) -> Tensor:
+        joined = torch.cat((before, x), self.axis)
+        of_before = None if mask is None else mask[0]
+        if of_before is None:
+            return joined
+        count, place = of_before.sum(self.axis, keepdim=True), count_places(joined, self.axis)
+        new = before.shape[self.axis] + (place - count).clamp(max=x.shape[self.axis] - 1)
+        return joined.gather(self.axis, torch.where(place < count, place, new).expand_as(joined))
+
+
+class Skip(AlongAxis):
+    """Leaves out the first `count` places."""
+
+    count: int
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.narrow(self.axis, self.count, x.shape[self.axis] - self.count)
+
+
+class Recent(AlongAxis):
+    """The last `count` places of `joined` [B, ..., count + N, ...], whose last N are tokens x, some of them padding."""
+
+    count: int
+
+    def forward(self, joined: Tensor, x: Tensor, mask: Masks | None = None) -> Tensor:
+        size, of_x = joined.shape[self.axis], None if mask is None else mask[1]
+        last = joined.narrow(self.axis, size - self.count, self.count)
+        if of_x is None:
+            return last
+        first = of_x.sum(self.axis, keepdim=True) + size - x.shape[self.axis] - self.count
+        return joined.gather(self.axis, (first + count_places(last, self.axis)).expand_as(last))
+
+
+def count_places(x: Tensor, axis: int) -> Tensor:
+    """0, 1, 2, … along an axis, counted from the last: broadcasts against x."""
+    return torch.arange(x.shape[axis], device=x.device).reshape(-1, *[1] * (-1 - axis))

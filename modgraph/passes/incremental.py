@@ -1,0 +1,341 @@
+"""The incremental form: the program of the next tokens, with what earlier ones left behind as inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import singledispatchmethod
+from typing import Any, ClassVar, NoReturn
+
+from modgraph.declare.indexing import Use, place_at
+from modgraph.diagnostics import ModgraphError
+from modgraph.frozen import replace_fields
+from modgraph.ir import Built, Change, Graph, Part, Result, build_op, copy_graph, rewrite_graph
+from modgraph.ir.analysis.causality import Causality, Tokens, find_token_axis
+from modgraph.ir.node import InputNode, Inputs, Node, OpNode, OutputNode, RouteNode, ScanNode
+from modgraph.ir.part import infer_scan_types
+from modgraph.ops import Op
+from modgraph.ops.along_axis import CumulativeSum, Last, Positions
+from modgraph.ops.arithmetic import Add
+from modgraph.ops.compared import Greater, Where
+from modgraph.ops.neighbours import Conv1d, Shift
+from modgraph.ops.rotary import Rotary
+from modgraph.ops.sequence import GRU, LSTM, Position
+from modgraph.ops.shape import Rename
+from modgraph.ops.steps import Append, Recent, Skip
+from modgraph.passes.errors import NotIncremental, NoTokens
+from modgraph.passes.inference import Prune
+from modgraph.passes.infrastructure import Pass, apply_passes
+from modgraph.passes.merge import Merge
+from modgraph.passes.sink import SinkReadings, find_reading
+from modgraph.types import Axis, Shape, TensorType
+
+CACHE = "cache."  # begins the names of what a step takes from the one before, and leaves for the next
+COUNT, PLACES = "count", "places"  # caches of the number of tokens before, and of their positions
+PREPARE: tuple[Pass, ...] = (SinkReadings(), Merge(), Prune())
+
+
+@dataclass(frozen=True)
+class Incremental(Pass):
+    """Take the tokens of an input that follow those seen before.
+
+    Inputs and outputs that begin with `cache.` carry what a later token reads: all tokens at an axis that is read a
+    second time, a window for a convolution, a state for a scan, a number of tokens for positions. Before the first
+    token they are zero, and have length zero along the axis of tokens. Raises `ModgraphError` where this is impossible.
+    """
+
+    name: ClassVar[str] = "incremental"
+
+    tokens: str = ""  # the input; by default the only one with an axis of any length
+
+    def __call__(self, graph: Graph) -> Graph:
+        if any(name.startswith(CACHE) for name in graph.input_types):
+            return graph
+        tokens = find_tokens(graph, self.tokens)
+        require_causal(graph, tokens)
+        prepared = apply_passes(graph, PREPARE)
+        return _Steps(prepared, tokens).build()
+
+
+def find_tokens(graph: Graph, name: str = "") -> Tokens:
+    """Find the input whose tokens follow each other. Raises `ModgraphError`."""
+    known = {each: type_ for each, type_ in graph.input_types.items() if type_.dtype != "length"}
+    asked = {name: known[name]} if name in known else known
+    found = {each: find_token_axis(type_) for each, type_ in asked.items()}
+    fits = [each for each, at in found.items() if at is not None and known[each].shape[at].is_padded]
+    if len(fits) != 1:
+        reason = "no input has an axis of any length" if not fits else f"it has several such inputs: {', '.join(fits)}"
+        raise ModgraphError([NoTokens(model=graph.name, reason=reason)])
+    return Tokens(Result(fits[0]), found[fits[0]] or 0)
+
+
+def require_causal(graph: Graph, tokens: Tokens) -> None:
+    """Raise `ModgraphError` where an output reads later tokens, with the op that does."""
+    causality = Causality.build(graph, tokens, training=False)
+    for label, result in graph.outputs.items():
+        read = causality.read(result)
+        if read is not None and (not read.is_causal or read.axis is None):
+            first = next(iter(causality.find_path(result)), graph[result.node])
+            way_out = "see the path: add to the model " + f'"require causal({label}, {tokens.value})"'
+            raise_impossible(first, f'by it, output "{label}" reads later tokens', way_out)
+
+
+def raise_impossible(node: Node, reason: str, way_out: str) -> NoReturn:
+    what = f'op {node.op.name} ("{node.name}")' if isinstance(node, OpNode) else f'{node.kind} "{node.name}"'
+    raise ModgraphError([NotIncremental(span=node.span, what=what, reason=reason, way_out=way_out)])
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What a step takes from the one before, of a type, and what it leaves for the next."""
+
+    type: TensorType
+    following: Result
+
+
+@dataclass
+class _Steps:
+    """The incremental form of one graph. `changed` are the replacements of nodes by name."""
+
+    graph: Graph
+    tokens: Tokens
+    caches: dict[str, Cache] = field(default_factory=dict)
+    changed: dict[str, Change] = field(default_factory=dict)
+    counting: list[tuple[Node, Inputs]] = field(default_factory=list)  # ops that count positions
+
+    @property
+    def axis(self) -> Axis:
+        """The axis of tokens: in the incremental form, of new ones."""
+        return self.graph.type_of(self.tokens.value).shape[self.tokens.axis]
+
+    @property
+    def past(self) -> Axis:
+        """The axis of tokens seen before."""
+        return Axis(None, f"{self.axis.name}.past")
+
+    @property
+    def total(self) -> str:
+        """The name of the axis of all tokens."""
+        return f"{self.axis.name}.total"
+
+    def build(self) -> Graph:
+        for node in self.graph:
+            self._step(node)
+        found = copy_graph(rewrite_graph(self.graph, self._rule))
+        for name, cache in self.caches.items():
+            found.add(OutputNode(name=f"output.{name}", label=name), {"x": cache.following})
+        return found
+
+    def _rule(self, node: Node, part: Part) -> Change:
+        if part.graph is not self.graph:
+            return node
+        if node.name == self.tokens.value.node:
+            caches = [(InputNode(name=name, types=(each.type,)), {}) for name, each in self.caches.items()]
+            keeps_all = any(self.past in each.type.shape for each in self.caches.values())
+            lengths = [self.past.name, self.total] if keeps_all else []
+            inputs = [(InputNode(name=f"{of}_length", types=(TensorType("length", of=of),)), {}) for of in lengths]
+            return Built(((node, {}), *caches, *inputs, *self.counting))
+        return self.changed.get(node.name, node)
+
+    def _step(self, node: Node) -> None:
+        """Find the replacement of a node."""
+        match node:
+            case OpNode():
+                reading = find_reading(node, self.graph)
+                if reading is not None and reading.first == self.axis.name:
+                    self._keep_all(node, reading.source, reading.second)
+                elif self.axis in self.graph.type_of(next(iter(self.graph.inputs(node.name).values()))).shape:
+                    self._step_op(node.op, node)
+                else:
+                    self._require_pointwise(node, self.graph)
+            case ScanNode():
+                self._step_scan(node)
+            case RouteNode():
+                self._require_pointwise(node, self.graph)
+
+    # ------------------------------------------------------------ what reads earlier tokens
+
+    def _keep_all(self, node: OpNode, source: Result, second: str) -> None:
+        """Keep a value of all tokens."""
+        made = self.graph[source.node]
+        if isinstance(made, OpNode) and isinstance(made.op, Positions):
+            rename = Rename(names=(self.total, second))
+            self.changed[node.name] = Built((build_op(node.name, rename, self._count_all(), span=node.span),))
+            return
+        kept = replace_axis(self.graph.type_of(source), self.axis, self.past)
+        cache = self._cache(node.name, kept, Result(node.name))
+        op = Append(axis=self.axis.name, into=second, of=self.total)
+        self.changed[node.name] = Built((build_op(node.name, op, cache, source, span=node.span),))
+
+    @singledispatchmethod
+    def _step_op(self, op: Op, node: OpNode) -> None:
+        self._require_pointwise(node, self.graph)
+
+    @_step_op.register
+    def _(self, op: Positions, node: OpNode) -> None:
+        if node.types[0].shape == (self.axis,):
+            self.changed[node.name] = self._count()
+
+    @_step_op.register(Rotary)
+    @_step_op.register(Position)
+    def _(self, op: Op, node: OpNode) -> None:
+        inputs, signature = self.graph.inputs(node.name), self.graph.signature(node)
+        along = signature.operands[0].shape[signature.axes["position"] if isinstance(op, Rotary) else -2]
+        if len(inputs) == 1 and along == self.axis:
+            self.changed[node.name] = Built(((node, {**inputs, "places": self._count()}),))
+
+    @_step_op.register(Shift)
+    @_step_op.register(Conv1d)
+    def _(self, op: Any, node: OpNode) -> None:
+        signature = self.graph.signature(node)
+        position = signature.axes["position"]
+        if signature.operands[0].shape[position] != self.axis:
+            return
+        ((reading, *_),) = op.indexing(Use(signature, training=False))
+        self._keep_window(node, -int(reading.places[position].low or 0), position)
+
+    @_step_op.register
+    def _(self, op: CumulativeSum, node: OpNode) -> None:
+        signature = self.graph.signature(node)
+        if signature.operands[0].shape[signature.axes["position"]] == self.axis:
+            self._keep_window(node, 1, signature.axes["position"], of_result=True)
+
+    @_step_op.register
+    def _(self, op: GRU, node: OpNode) -> None:
+        if op.reverse or self.graph.signature(node).operands[0].shape[-2] != self.axis:
+            return self._require_pointwise(node, self.graph)
+        inputs, state = self.graph.inputs(node.name), node.types[0]
+        name = self._cache(
+            node.name, state.with_shape((*state.shape[:-2], state.shape[-1])), Result(f"{node.name}~last")
+        )
+        first, given = self._begin(f"{node.name}~first", inputs.get("h0"), name)
+        last = build_op(f"{node.name}~last", Last(axis=-2), Result(node.name))
+        self.changed[node.name] = Built((*first, (node, {"x": inputs["x"], "h0": given}), last))
+
+    @_step_op.register
+    def _(self, op: LSTM, node: OpNode) -> None:
+        if self.axis in self.graph.signature(node).operands[0].shape:
+            raise_impossible(node, "its cell is no result", "use a gru, or a scan with the gates of an LSTM")
+
+    def _step_scan(self, node: ScanNode) -> None:
+        inputs = self.graph.inputs(node.name)
+        sequence = self.graph.type_of(inputs[node.variable])
+        captured = [self.graph.type_of(inputs[each]).shape for each in node.captured]
+        inside = any(self.axis in shape for shape in (*captured, sequence.shape[1:]))
+        if sequence.shape[0] != self.axis:
+            for each in node.region.graph:
+                self._require_pointwise(each, node.region.graph)
+            return
+        if node.final or inside:
+            reason = "it ends by a value" if node.final else "each step reads all tokens"
+            raise_impossible(node, reason, "let the scan run along the tokens, without an end of its own")
+        nodes: list[tuple[Node, Inputs]] = []
+        given, after = dict(inputs), len(node.stacked)
+        for at, state in enumerate(node.states):
+            last = f"{node.name}~{at}.last"
+            name = self._cache(f"{node.name}.{at}", node.region.graph[state].types[0], Result(last))
+            first, given[state] = self._begin(f"{node.name}~{at}.first", inputs.get(state), name)
+            nodes += first
+        region = replace_fields(node.region, results=(*node.region.results, *node.following))
+        scan = replace(node, region=region, types=())
+        scan = replace(scan, types=infer_scan_types(scan, self.axis))
+        nodes.append((scan, {slot: given[slot] for slot in region.arguments if slot in given}))
+        for at in range(len(node.states)):
+            rank = len(scan.types[after + at].shape)
+            nodes.append(build_op(f"{node.name}~{at}.last", Last(axis=-rank), Result(node.name, after + at)))
+        self.changed[node.name] = Built(tuple(nodes))
+
+    # ------------------------------------------------------------ caches
+
+    def _cache(self, name: str, type_: TensorType, following: Result) -> Result:
+        """Declare a cache, and return the input with what was kept before."""
+        self.caches[f"{CACHE}{name}"] = Cache(type_, following)
+        return Result(f"{CACHE}{name}")
+
+    def _count(self) -> Result:
+        """The positions of new tokens, counted from the first of all."""
+        places, next_ = f"{self.axis.name}.place", f"{self.axis.name}.next"
+        if not self.counting:
+            count = self._cache(COUNT, TensorType("float"), Result(next_))
+            along, local, last = self.axis.name, f"{places}~new", f"{places}~last"
+            self.counting += [
+                build_op(local, Positions(axis=along), self.tokens.value),
+                build_op(places, Add(), Result(local), count),
+                build_op(last, Last(axis=along), Result(places)),
+                build_op(next_, Add(right=1.0), Result(last)),
+            ]
+        return Result(places)
+
+    def _count_all(self) -> Result:
+        """The positions of all tokens."""
+        places, name = self._count(), f"{self.axis.name}.places"
+        if f"{CACHE}{PLACES}" not in self.caches:
+            before = self._cache(PLACES, TensorType("float", (self.past,)), Result(name))
+            append = Append(axis=self.axis.name, into=self.total)
+            self.counting.append(build_op(name, append, before, places))
+        return Result(name)
+
+    def _begin(self, name: str, initial: Result | None, cache: Result) -> tuple[list[tuple[Node, Inputs]], Result]:
+        """The state before the new tokens: at the first of all a given one, if there is one."""
+        if initial is None:
+            return [], cache
+        self._count()
+        began = build_op(f"{name}~began", Greater(right=0.0), Result(f"{CACHE}{COUNT}"))
+        return [began, build_op(name, Where(), Result(f"{name}~began"), cache, initial)], Result(name)
+
+    def _keep_window(self, node: OpNode, width: int, position: int, of_result: bool = False) -> None:
+        """Keep the last places that an op reads: of its operand, or of its result."""
+        (slot, x), *others = self.graph.inputs(node.name).items()
+        type_ = self.graph.type_of(x)
+        if not width:
+            return
+        place = len(type_.shape) + position
+        kept = (*type_.shape[:place], Axis(width), *type_.shape[place + 1 :])
+        joined, whole = f"{node.name}~joined", f"{node.name}~whole"
+        cache = self._cache(node.name, type_.with_shape(kept), Result(f"{node.name}~recent"))
+        axis = f"{self.axis.name}.window{width}"
+        op = node.op.with_axes(lambda name: axis if name == self.axis.name else name)
+        run = replace_fields(node, name=whole, op=op, types=(), owner=node.owner if op.all_weights() else whole)
+        append = build_op(joined, Append(axis=position, into=axis), cache, x)
+        recent = build_op(
+            f"{node.name}~recent", Recent(count=width, axis=position), Result(whole if of_result else joined), x
+        )
+        skip = build_op(f"{node.name}~new", Skip(count=width, axis=position, into=self.axis.name), Result(whole))
+        nodes = (append, (run, {slot: Result(joined), **dict(others)}), skip, recent)
+        self.changed[node.name] = Built(nodes, moved={Result(node.name): Result(f"{node.name}~new")})
+
+    # ------------------------------------------------------------ what must not read other tokens
+
+    def _require_pointwise(self, node: Node, graph: Graph) -> None:
+        """Refuse a node that reads tokens other than its own. Raises `ModgraphError`."""
+        if isinstance(node, ScanNode):
+            for each in node.region.graph:
+                self._require_pointwise(each, node.region.graph)
+        if not isinstance(node, OpNode | RouteNode):
+            return
+        signature, declared = graph.signature(node), node.op if isinstance(node, OpNode) else graph.declaration_of(node)
+        shapes = [type_.shape for type_ in signature.operands]
+        if not any(self.axis in shape for shape in shapes):
+            return
+        uses = declared.indexing(Use(signature, training=False))[: None if isinstance(node, OpNode) else 1]
+        for type_, readings in zip(signature.results, uses, strict=False):  # records of routes are left alone
+            own = find_axis(type_.shape, self.axis)
+            for reading in readings:
+                at = find_axis(shapes[reading.operand], self.axis)
+                if at is not None and (own is None or reading.places[at] != place_at(own)):
+                    way_out = "compute it in a scan along the tokens, or from an axis that is read a second time"
+                    raise_impossible(node, "it reads several tokens, and no cache is known for it", way_out)
+
+
+def find_axis(shape: Shape, axis: Axis) -> int | None:
+    """The place of an axis, counted from the last."""
+    return shape.index(axis) - len(shape) if axis in shape else None
+
+
+def replace_axis(type_: TensorType, old: Axis, new: Axis) -> TensorType:
+    return type_.with_shape(tuple(new if axis == old else axis for axis in type_.shape))
+
+
+def list_caches(types: Mapping[str, TensorType] | Iterable[str]) -> list[str]:
+    """The names among some that are those of caches."""
+    return [name for name in types if name.startswith(CACHE)]
