@@ -15,7 +15,7 @@ def valid(x: Tensor, axis: int, length: Tensor) -> Tensor:
     mask = positions < length.to(x.device).unsqueeze(-1)
     shape = [1] * x.dim()
     shape[0], shape[axis] = mask.shape
-    return mask.reshape(-1, *shape[1:])
+    return mask.reshape(mask.shape[0], *shape[1:])
 
 
 def valid_along(x: Tensor, lengths: Mapping[int, Tensor]) -> Tensor | None:

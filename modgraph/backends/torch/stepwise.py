@@ -1,0 +1,86 @@
+"""Runs the incremental form of a model: the next tokens, from what earlier ones left in caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from modgraph.backends.torch.model import Model
+from modgraph.passes import apply_passes, optimise
+from modgraph.passes.incremental import CACHE, Incremental, find_tokens
+from modgraph.passes.pipelines import BUNDLE, OPTIMISE
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What tokens have left behind: tensors by name, and the number of tokens of each example."""
+
+    values: Mapping[str, Tensor] = field(repr=False)
+    counts: tuple[int, ...]
+
+    def take(self, rows: Sequence[int]) -> Cache:
+        """The caches of some examples, in this order; an example may occur several times."""
+        index = list(rows)
+        return Cache({name: each[index] for name, each in self.values.items()}, tuple(self.counts[at] for at in index))
+
+
+@dataclass(frozen=True)
+class Step:
+    """The outputs for new tokens by name, [B, tokens, …], records of routers if asked for, and the next cache."""
+
+    outputs: Mapping[str, Tensor]
+    routing: Mapping[str, Tensor] = field(repr=False)
+    cache: Cache
+
+
+class Stepwise:
+    """The incremental form of a model in inference. It shares the model's weights.
+
+    `step = Stepwise(model)`; then `found = step(words)` for the first tokens, and `step(more, found.cache)` for those
+    that follow. Raises `ModgraphError` if the model is not causal, or has no incremental form.
+    """
+
+    def __init__(self, model: Model, tokens: str = "") -> None:
+        found = find_tokens(model.graph, tokens)
+        graph = apply_passes(model.graph, (*BUNDLE, Incremental(found.value.node)))
+        self.tokens, type_ = found.value.node, model.graph.type_of(found.value)
+        self.axis, self.along = found.axis, type_.shape[found.axis].name
+        with torch.device("meta"):
+            self.model = Model(graph, optimise(graph, OPTIMISE))
+        known = model.state_dict()
+        self.model.load_state_dict({name: known[name] for name in self.model.state_dict()}, assign=True)
+        self.model.eval()
+        inputs = graph.input_types.items()
+        self.caches = {name: type_ for name, type_ in inputs if name.startswith(CACHE)}
+        self.growing = [name for name, type_ in self.caches.items() if any(axis.is_padded for axis in type_.shape)]
+        self.lengths = {name: type_.of for name, type_ in inputs if type_.dtype == "length"}
+
+    def begin(self, examples: int) -> Cache:
+        """The cache before the first token."""
+        weight = next(self.model.parameters(), torch.empty(0))
+        values = {}
+        for name, type_ in self.caches.items():
+            shape = [0 if axis.size is None else axis.size for axis in type_.shape]
+            dtype = weight.dtype if type_.dtype == "float" else torch.int64
+            values[name] = torch.zeros(examples, *shape, dtype=dtype, device=weight.device)
+        return Cache(values, (0,) * examples)
+
+    @torch.no_grad()
+    def __call__(
+        self, tokens: Tensor, cache: Cache | None = None, lengths: Sequence[int] | None = None, routing: bool = False
+    ) -> Step:
+        """Compute the outputs of new tokens [B, n, …]. Without `lengths` every example has all n."""
+        cache = self.begin(len(tokens)) if cache is None else cache
+        size = tokens.shape[self.axis]
+        new = (size,) * len(tokens) if lengths is None else tuple(lengths)
+        counts = tuple(map(sum, zip(cache.counts, new, strict=True)))
+        batch = {self.tokens: tokens, **cache.values}
+        if self.growing and len({*cache.counts, size}) > 2 or any(each != size for each in new):
+            known = {self.along: new, f"{self.along}.past": cache.counts, f"{self.along}.total": counts}
+            batch |= {name: torch.tensor(known[of], device=tokens.device) for name, of in self.lengths.items()}
+        found = self.model.compute(batch, losses=False, routing=routing)
+        outputs = {name: each for name, each in found.outputs.items() if name not in self.caches}
+        return Step(outputs, found.routing, Cache({name: found.outputs[name] for name in self.caches}, counts))
