@@ -117,6 +117,21 @@ class NothingToRound(Diagnostic, code="MG712"):
     help = "export it without --int8"
 
 
+class NoNextToken(Diagnostic, code="MG717"):
+    """A model continues a text if it takes words, token[time, vocabulary], and one output has the logits of the next
+    word for each of them, float[time, vocabulary]."""
+
+    message = "model {model} cannot continue a text: {reason}"
+    help = "see specs/zoo/mixtral.mod: input words: token[time, 1000], output logits: float[time, 1000]"
+
+
+class BadPrompt(Diagnostic, code="MG718"):
+    """A prompt has at least one word, words of the model's vocabulary, and no more than the model has positions."""
+
+    message = "cannot continue prompt {number}: {reason}"
+    help = "give a shorter prompt of known words, or ask for fewer new ones: --tokens 16"
+
+
 class NoSource(Diagnostic, code="MG865"):
     """A standalone PyTorch file contains a copy of each layer that torch lacks. A layer of an installed package can be
     copied if it is Python source that imports only torch and the standard library."""

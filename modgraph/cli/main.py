@@ -25,7 +25,7 @@ GROUPS = {
     "write a spec": "new check fmt explain",
     "inspect an architecture": "show cost visualize compile",
     "train": "train sweep eval trace",
-    "use and ship a model": "predict export run",
+    "use and ship a model": "predict generate export run",
     "compare and change": "runs diff migrate",
     "editors and shells": "lsp completion",
 }

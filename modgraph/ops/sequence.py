@@ -60,7 +60,7 @@ class ClassToken(Op, name="class_token", synonyms="cls cls_token"):
 
 
 class Position(Op, name="position", synonyms="pos_embed position_embedding"):
-    """Add a learned vector to each token by its position; `(x, places) -> position` takes the positions from a value."""
+    """Add a learned vector to each token by its position, or by a value of positions: `(x, places) -> position`."""
 
     operands = (*TOKENS, Operand("places", "... N", optional=True))
     results = ("... N D",)

@@ -130,10 +130,14 @@ class _Steps:
         if part.graph is not self.graph:
             return node
         if node.name == self.tokens.value.node:
-            caches = [(InputNode(name=name, types=(each.type,)), {}) for name, each in self.caches.items()]
+            caches: list[tuple[Node, Inputs]] = [
+                (InputNode(name=name, types=(each.type,)), {}) for name, each in self.caches.items()
+            ]
             keeps_all = any(self.past in each.type.shape for each in self.caches.values())
             lengths = [self.past.name, self.total] if keeps_all else []
-            inputs = [(InputNode(name=f"{of}_length", types=(TensorType("length", of=of),)), {}) for of in lengths]
+            inputs: list[tuple[Node, Inputs]] = [
+                (InputNode(name=f"{of}_length", types=(TensorType("length", of=of),)), {}) for of in lengths
+            ]
             return Built(((node, {}), *caches, *inputs, *self.counting))
         return self.changed.get(node.name, node)
 
@@ -203,11 +207,11 @@ class _Steps:
     @_step_op.register
     def _(self, op: GRU, node: OpNode) -> None:
         if op.reverse or self.graph.signature(node).operands[0].shape[-2] != self.axis:
-            return self._require_pointwise(node, self.graph)
+            self._require_pointwise(node, self.graph)
+            return
         inputs, state = self.graph.inputs(node.name), node.types[0]
-        name = self._cache(
-            node.name, state.with_shape((*state.shape[:-2], state.shape[-1])), Result(f"{node.name}~last")
-        )
+        kept = state.with_shape((*state.shape[:-2], state.shape[-1]))
+        name = self._cache(node.name, kept, Result(f"{node.name}~last"))
         first, given = self._begin(f"{node.name}~first", inputs.get("h0"), name)
         last = build_op(f"{node.name}~last", Last(axis=-2), Result(node.name))
         self.changed[node.name] = Built((*first, (node, {"x": inputs["x"], "h0": given}), last))
@@ -260,9 +264,9 @@ class _Steps:
             along, local, last = self.axis.name, f"{places}~new", f"{places}~last"
             self.counting += [
                 build_op(local, Positions(axis=along), self.tokens.value),
-                build_op(places, Add(), Result(local), count),
+                build_op(places, Add(left=None, right=None), Result(local), count),
                 build_op(last, Last(axis=along), Result(places)),
-                build_op(next_, Add(right=1.0), Result(last)),
+                build_op(next_, Add(left=None, right=1.0), Result(last)),
             ]
         return Result(places)
 
@@ -271,7 +275,7 @@ class _Steps:
         places, name = self._count(), f"{self.axis.name}.places"
         if f"{CACHE}{PLACES}" not in self.caches:
             before = self._cache(PLACES, TensorType("float", (self.past,)), Result(name))
-            append = Append(axis=self.axis.name, into=self.total)
+            append = Append(axis=self.axis.name, into=self.total, of="")
             self.counting.append(build_op(name, append, before, places))
         return Result(name)
 
@@ -281,7 +285,10 @@ class _Steps:
             return [], cache
         self._count()
         began = build_op(f"{name}~began", Greater(right=0.0), Result(f"{CACHE}{COUNT}"))
-        return [began, build_op(name, Where(), Result(f"{name}~began"), cache, initial)], Result(name)
+        return [
+            began,
+            build_op(name, Where(then=None, otherwise=None), Result(f"{name}~began"), cache, initial),
+        ], Result(name)
 
     def _keep_window(self, node: OpNode, width: int, position: int, of_result: bool = False) -> None:
         """Keep the last places that an op reads: of its operand, or of its result."""
@@ -296,7 +303,7 @@ class _Steps:
         axis = f"{self.axis.name}.window{width}"
         op = node.op.with_axes(lambda name: axis if name == self.axis.name else name)
         run = replace_fields(node, name=whole, op=op, types=(), owner=node.owner if op.all_weights() else whole)
-        append = build_op(joined, Append(axis=position, into=axis), cache, x)
+        append = build_op(joined, Append(axis=position, into=axis, of=""), cache, x)
         recent = build_op(
             f"{node.name}~recent", Recent(count=width, axis=position), Result(whole if of_result else joined), x
         )

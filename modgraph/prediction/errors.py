@@ -1,4 +1,4 @@
-"""Messages about predictions (MG523 to MG528)."""
+"""Messages about predictions (MG523 to MG527, MG560 to MG564)."""
 
 from __future__ import annotations
 
@@ -44,3 +44,41 @@ class NothingToPredict(Diagnostic, code="MG527"):
 
     message = "{origin} has no input, or no output for each example"
     help = "declare both in the spec: input x: float[4], output y"
+
+
+class NoTexts(Diagnostic, code="MG560"):
+    """A run continues texts if its data say how words become ids, as the data set `text` does."""
+
+    message = '{origin} does not say which words the ids of "{name}" are'
+    help = "train on data that have words (data: {{name: text}}), or use model.generate(ids) in Python"
+
+
+class UnknownWords(Diagnostic, code="MG561"):
+    """A model has the words of its vocabulary; every other word counts as `<unk>`."""
+
+    severity = "warning"
+    message = "{origin} does not know {words}, so each counts as <unk>"
+    help = "use words of the training data; runs keep them in vocabulary.json"
+
+
+class UnknownStop(Diagnostic, code="MG562"):
+    """A text ends before a stop word, which must be one of the model's words."""
+
+    message = 'the stop word "{word}" is no word of {origin}'
+    help = "{suggestion}"
+
+
+class BadSampling(Diagnostic, code="MG563"):
+    """Temperature 0 takes the most likely word. Higher ones sample, among the `--top-k` most likely, or among the most
+    likely that have together a probability of `--top-p`."""
+
+    message = "{reason}"
+    help = "for example: --temperature 0.8 --top-k 50 --top-p 0.95"
+
+
+class NoSuchRoute(Diagnostic, code="MG564"):
+    """`--trace` shows the modules that a route chose for each word. A route inside a scan, and one that sends every
+    word to all modules, has no such choice."""
+
+    message = '{origin} has no route "{name}" that chooses modules for each word'
+    help = "{suggestion}"

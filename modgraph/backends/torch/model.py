@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
@@ -110,6 +110,28 @@ class Model(Namespace):
         found, moved = self._compute_groups(given, asked, moving)
         self._keep_pending(moved)
         return Computed(found["outputs"], found.get("losses", {}), found.get("routing", {}))
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        tokens: int = 64,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+        stop: Collection[int] = (),
+        output: str = "",
+    ) -> list[list[int]]:
+        """Continue prompts, lists of ids that may differ in length, by up to so many tokens: the new ids of each.
+
+        A sequence ends before a `stop` token. Temperature 0 takes the most likely token; see `Sampler` for others.
+        `Stepwise(model)` is the step function for a sampler of your own. Raises `ModgraphError` if the model is not
+        causal or a prompt does not fit, and `ValueError` for settings out of range.
+        """
+        from modgraph.backends.torch.generation import generate
+        from modgraph.backends.torch.sampling import Sampler
+
+        return generate(self, prompts, tokens, Sampler(temperature, top_k, top_p, seed), stop, output)
 
     @disable_tracing
     def results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:

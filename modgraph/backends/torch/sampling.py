@@ -47,7 +47,7 @@ class Sampler:
 
     def narrow(self, logits: Tensor) -> Tensor:
         """Set the logits [B, V] of tokens that are left out to minus infinity."""
-        order = logits.argsort(-1, descending=True, stable=True)
+        order = logits.argsort(dim=-1, descending=True, stable=True)
         ranked = logits.gather(-1, order)
         kept = torch.ones_like(ranked, dtype=torch.bool)
         if self.top_k is not None:

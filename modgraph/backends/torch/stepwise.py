@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch.model import Model
-from modgraph.passes import apply_passes, optimise
+from modgraph.passes import TRAINING, Determinize, InferenceOnly, apply_passes, optimise
 from modgraph.passes.incremental import CACHE, Incremental, find_tokens
-from modgraph.passes.pipelines import BUNDLE, OPTIMISE
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,11 @@ class Stepwise:
 
     def __init__(self, model: Model, tokens: str = "") -> None:
         found = find_tokens(model.graph, tokens)
-        graph = apply_passes(model.graph, (*BUNDLE, Incremental(found.value.node)))
+        graph = apply_passes(model.graph, (InferenceOnly(), Determinize(), Incremental(found.value.node)))
         self.tokens, type_ = found.value.node, model.graph.type_of(found.value)
         self.axis, self.along = found.axis, type_.shape[found.axis].name
         with torch.device("meta"):
-            self.model = Model(graph, optimise(graph, OPTIMISE))
+            self.model = Model(graph, optimise(graph, TRAINING))
         known = model.state_dict()
         self.model.load_state_dict({name: known[name] for name in self.model.state_dict()}, assign=True)
         self.model.eval()
@@ -78,7 +77,8 @@ class Stepwise:
         new = (size,) * len(tokens) if lengths is None else tuple(lengths)
         counts = tuple(map(sum, zip(cache.counts, new, strict=True)))
         batch = {self.tokens: tokens, **cache.values}
-        if self.growing and len({*cache.counts, size}) > 2 or any(each != size for each in new):
+        is_padded = any(each != size for each in new) or (self.growing and len({*cache.counts}) > 1)
+        if is_padded:
             known = {self.along: new, f"{self.along}.past": cache.counts, f"{self.along}.total": counts}
             batch |= {name: torch.tensor(known[of], device=tokens.device) for name, of in self.lengths.items()}
         found = self.model.compute(batch, losses=False, routing=routing)

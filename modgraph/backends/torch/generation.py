@@ -1,0 +1,141 @@
+"""Continues sequences of tokens by the incremental form of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from modgraph.backends.errors import BadPrompt, NoNextToken
+from modgraph.backends.torch.model import Model
+from modgraph.backends.torch.sampling import Sampler
+from modgraph.backends.torch.stepwise import Stepwise
+from modgraph.declare import Role
+from modgraph.diagnostics import ModgraphError, list_names
+from modgraph.ir import Graph, longest
+from modgraph.passes.incremental import find_tokens
+
+
+@dataclass(frozen=True)
+class Next:
+    """The next token of each sequence; None where it has ended.
+
+    `modules` has the modules that the last token before it chose, by sequence and route, if asked for.
+    """
+
+    tokens: tuple[int | None, ...]
+    modules: Mapping[int, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+
+
+class Generator:
+    """Continues sequences of tokens of a model, whose output gives the logits of the next token for each token.
+
+    Raises `ModgraphError` if the model has no such output, or no incremental form.
+    """
+
+    def __init__(self, model: Model, output: str = "") -> None:
+        self.output = find_logits(model.graph, output)
+        self.step = Stepwise(model)
+        self.words = model.graph.input_types[self.step.tokens].size or 0
+        self.longest = longest(model.graph).get(self.step.along)
+        self.device = next(model.parameters()).device
+        self.choices = dict(self._list_choices())  # the record with the choice of each route of tokens
+
+    def run(
+        self,
+        prompts: Sequence[Sequence[int]],
+        tokens: int,
+        sampler: Sampler,
+        stop: Collection[int] = (),
+        routing: bool = False,
+    ) -> Iterator[Next]:
+        """Yield the next token of each prompt, one after another, until all have met a `stop` token or have `tokens`.
+
+        A stop token is yielded. Prompts may differ in length. Raises `ModgraphError` for prompts that do not fit.
+        """
+        self.check(prompts, tokens)
+        lengths = [len(each) for each in prompts]
+        padded = [[*each, *[0] * (max(lengths) - len(each))] for each in prompts]
+        rows = list(range(len(prompts)))
+        found = self.step(torch.tensor(padded, device=self.device), lengths=lengths, routing=routing)
+        last = [length - 1 for length in lengths]
+        for place in range(tokens):
+            chosen = sampler.sample(found.outputs[self.output][range(len(rows)), last], rows, place)
+            listed = dict(zip(rows, chosen.tolist(), strict=True))
+            yield Next(tuple(map(listed.get, range(len(prompts)))), self._modules(found.routing, rows, last))
+            kept = [at for at, row in enumerate(rows) if listed[row] not in stop]
+            if not kept or (place == tokens - 1 and not routing):
+                return
+            cache = found.cache if len(kept) == len(rows) else found.cache.take(kept)
+            rows, last = [rows[at] for at in kept], [0] * len(kept)
+            found = self.step(chosen[kept].unsqueeze(1), cache, routing=routing)
+        yield Next((None,) * len(prompts), self._modules(found.routing, rows, last))
+
+    def _list_choices(self) -> Iterator[tuple[str, str]]:
+        for decision in self.step.model.graph.decisions():
+            record, along = decision.record_as(Role.CHOICE), self.step.along
+            if record is not None and decision.part.scan is None:
+                shape = self.step.model.graph.type_of(decision.results[record]).shape
+                if shape[0].name == along:
+                    yield decision.label, f"{decision.label}.{record}"
+
+    def _modules(
+        self, routing: Mapping[str, Tensor], rows: Sequence[int], last: Sequence[int]
+    ) -> dict[int, dict[str, tuple[int, ...]]]:
+        """The modules that a token of each example chose, by route."""
+        found: dict[int, dict[str, tuple[int, ...]]] = {row: {} for row in rows}
+        for route, record in self.choices.items() if routing else ():
+            chosen = routing[record][range(len(rows)), last].reshape(len(rows), -1, routing[record].shape[-1])
+            for row, each in zip(rows, chosen.ne(0).any(1).tolist(), strict=True):
+                found[row][route] = tuple(at for at, is_chosen in enumerate(each) if is_chosen)
+        return found
+
+    def check(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:
+        """Raise `ModgraphError` for prompts that are empty, have ids beyond the words, or become too long."""
+        for number, prompt in enumerate(prompts, start=1):
+            beyond = [each for each in prompt if not 0 <= each < self.words]
+            reason = f"its id {beyond[0]} is not one of {self.words:,} words" if beyond else ""
+            reason = reason if prompt else "it has no words"
+            if self.longest is not None and len(prompt) + tokens - 1 > self.longest:
+                reason = f"{len(prompt)} words and {tokens} more exceed the model's {self.longest} positions"
+            if reason:
+                raise ModgraphError([BadPrompt(number=number, reason=reason)])
+
+
+def find_logits(graph: Graph, output: str = "") -> str:
+    """Find the output with the logits of the next token. Raises `ModgraphError`."""
+    tokens = find_tokens(graph)
+    type_ = graph.type_of(tokens.value)
+    if type_.dtype != "token" or len(type_.shape) != 1:
+        raise _refuse(graph, f'its input "{tokens.value}" is {type_}, not words')
+    shapes = {label: graph.type_of(result).shape for label, result in graph.outputs.items()}
+    wanted = (type_.shape[tokens.axis], type_.size)
+    fits = [label for label, shape in shapes.items() if len(shape) == 2 and (shape[0], shape[1].size) == wanted]
+    if output in fits:
+        return output
+    if output:
+        has = (
+            f'"{output}" gives no logits of {type_.size or 0:,} words' if output in shapes else f'no output "{output}"'
+        )
+        raise _refuse(graph, f"it has {has}" if output not in shapes else has)
+    if len(fits) != 1:
+        how_many = f"{list_names(fits)} all do" if fits else "none does"
+        raise _refuse(graph, f"one output must give the logits of the next word, and {how_many}")
+    return fits[0]
+
+
+def _refuse(graph: Graph, reason: str) -> ModgraphError:
+    return ModgraphError([NoNextToken(model=graph.name, reason=reason)])
+
+
+def generate(
+    model: Model, prompts: Sequence[Sequence[int]], tokens: int, sampler: Sampler, stop: Collection[int], output: str
+) -> list[list[int]]:
+    """Continue prompts; returns the new tokens of each, without the stop token."""
+    found: list[list[int]] = [[] for _ in prompts]
+    for each in Generator(model, output).run(prompts, tokens, sampler, stop):
+        for row, token in zip(found, each.tokens, strict=True):
+            row += [] if token is None or token in stop else [token]
+    return found

@@ -1,0 +1,95 @@
+"""Continues texts by a run's language model, word by word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.prediction.errors import NoSuchRoute, NoTexts, UnknownStop, UnknownWords
+from modgraph.prediction.texts import ids_of, split_words
+
+if TYPE_CHECKING:
+    from modgraph.backends.torch.sampling import Sampler
+
+CLOSING = re.compile(r"[.,;:!?)\]}'’”]+")  # signs that stand at the end of the word before
+
+
+@dataclass(frozen=True)
+class Word:
+    """A new word of a text, with what stands before it. `modules` are those that its token chose, by route."""
+
+    text: int  # the number of the text, from 0
+    word: str
+    blank: str = " "
+    modules: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.blank + self.word
+
+
+class Continuation:
+    """A run's language model and the words of its data. Raises `ModgraphError` if it cannot continue texts."""
+
+    def __init__(self, path: str) -> None:
+        from modgraph.backends.torch.generation import Generator
+        from modgraph.prediction.of_run import load_model
+
+        facts, model = load_model(path)
+        self.generator = Generator(model)
+        name = self.generator.step.tokens
+        if name not in facts.text_inputs():
+            raise ModgraphError([NoTexts(origin=facts.origin, name=name)])
+        self.words, self.how, self.origin = [*map(str, facts.words[name])], facts.preprocessing[name], facts.origin
+
+    def run(
+        self, prompts: Sequence[str], tokens: int, sampler: Sampler, stop: Sequence[str] = (), trace: bool = False
+    ) -> Iterator[Word]:
+        """Yield new words, of all texts in turn. A text ends before a `stop` word. Raises `ModgraphError`."""
+        ids = [ids_of(split_words(prompt, self.how), self.words, self.how) for prompt in prompts]
+        ends = {self._id_of(word) for word in stop}
+        last = [self.words[each[-1]] if each else "" for each in ids]
+        waiting: dict[int, Word] = {}  # words whose modules are known when they have been read
+        for found in self.generator.run(ids, tokens, sampler, ends, routing=trace):
+            for text, modules in found.modules.items():
+                if text in waiting:
+                    yield replace(waiting.pop(text), modules=modules)
+            for text, token in enumerate(found.tokens):
+                if token is not None and token not in ends:
+                    word = Word(text, self._show(self.words[token]), self._blank(last[text], self.words[token]))
+                    last[text] = self.words[token]
+                    if trace:
+                        waiting[text] = word
+                    else:
+                        yield word
+
+    def find_route(self, name: str) -> str:
+        """The route of a name, by default the last one that chooses modules for each word. Raises `ModgraphError`."""
+        known = [*self.generator.choices]
+        if name in known or (known and not name):
+            return name or known[-1]
+        suggestion = did_you_mean(name, known, "routes that choose modules for each word: {known}")
+        raise ModgraphError([NoSuchRoute(name=name or "any", origin=self.origin, suggestion=suggestion)])
+
+    def find_unknown(self, prompts: Sequence[str]) -> list[Diagnostic]:
+        """Warnings of words in prompts that the model does not know."""
+        known = set(self.words)
+        lists = (split_words(prompt, self.how) for prompt in prompts)
+        unknown = dict.fromkeys(word for words in lists for word in words if word not in known)
+        return [UnknownWords(words=", ".join(f'"{word}"' for word in unknown), origin=self.origin)] if unknown else []
+
+    def _id_of(self, word: str) -> int:
+        if word not in self.words:
+            suggestion = did_you_mean(word, self.words)
+            raise ModgraphError([UnknownStop(word=word, origin=self.origin, suggestion=suggestion)])
+        return self.words.index(word)
+
+    def _show(self, word: str) -> str:
+        return "\n" if word == self.how.get("end") else word
+
+    def _blank(self, before: str, word: str) -> str:
+        if before == self.how.get("end") or word == self.how.get("end"):
+            return ""
+        return "" if self.how.get("split") == "signs" and CLOSING.fullmatch(word) else " "
