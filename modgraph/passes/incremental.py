@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 from typing import Any, ClassVar, NoReturn
@@ -10,13 +9,14 @@ from typing import Any, ClassVar, NoReturn
 from modgraph.declare.indexing import Use, place_at
 from modgraph.diagnostics import ModgraphError
 from modgraph.frozen import replace_fields
-from modgraph.ir import Built, Change, Graph, Part, Result, build_op, copy_graph, rewrite_graph
+from modgraph.ir import Built, Change, Graph, Part, Result, build_op, copy_graph, name_length, rewrite_graph
 from modgraph.ir.analysis.causality import Causality, Tokens, find_token_axis
 from modgraph.ir.node import InputNode, Inputs, Node, OpNode, OutputNode, RouteNode, ScanNode
 from modgraph.ir.part import infer_scan_types
 from modgraph.ops import Op
 from modgraph.ops.along_axis import CumulativeSum, Last, Positions
 from modgraph.ops.arithmetic import Add
+from modgraph.ops.axes import NewAxis
 from modgraph.ops.compared import Greater, Where
 from modgraph.ops.neighbours import Conv1d, Shift
 from modgraph.ops.rotary import Rotary
@@ -49,7 +49,7 @@ class Incremental(Pass):
     tokens: str = ""  # the input; by default the only one with an axis of any length
 
     def __call__(self, graph: Graph) -> Graph:
-        if any(name.startswith(CACHE) for name in graph.input_types):
+        if any(map(is_cache, graph.input_types)):
             return graph
         tokens = find_tokens(graph, self.tokens)
         require_causal(graph, tokens)
@@ -101,6 +101,7 @@ class _Steps:
     tokens: Tokens
     caches: dict[str, Cache] = field(default_factory=dict)
     changed: dict[str, Change] = field(default_factory=dict)
+    lengths: list[str] = field(default_factory=list)  # axes whose lengths the graph lacks
     counting: list[tuple[Node, Inputs]] = field(default_factory=list)  # ops that count positions
 
     @property
@@ -121,6 +122,9 @@ class _Steps:
     def build(self) -> Graph:
         for node in self.graph:
             self._step(node)
+        found = rewrite_graph(self.graph, self._rule)
+        needed = dict.fromkeys(axis for node in found for axis in found.list_masked_axes(node.name))
+        self.lengths = [axis for axis in needed if axis not in found.length_inputs]
         found = copy_graph(rewrite_graph(self.graph, self._rule))
         for name, cache in self.caches.items():
             found.add(OutputNode(name=f"output.{name}", label=name), {"x": cache.following})
@@ -133,10 +137,9 @@ class _Steps:
             caches: list[tuple[Node, Inputs]] = [
                 (InputNode(name=name, types=(each.type,)), {}) for name, each in self.caches.items()
             ]
-            keeps_all = any(self.past in each.type.shape for each in self.caches.values())
-            lengths = [self.past.name, self.total] if keeps_all else []
             inputs: list[tuple[Node, Inputs]] = [
-                (InputNode(name=f"{of}_length", types=(TensorType("length", of=of),)), {}) for of in lengths
+                (InputNode(name=name_length(self.graph, of), types=(TensorType("length", of=of),)), {})
+                for of in self.lengths
             ]
             return Built(((node, {}), *caches, *inputs, *self.counting))
         return self.changed.get(node.name, node)
@@ -202,7 +205,7 @@ class _Steps:
     def _(self, op: CumulativeSum, node: OpNode) -> None:
         signature = self.graph.signature(node)
         if signature.operands[0].shape[signature.axes["position"]] == self.axis:
-            self._keep_window(node, 1, signature.axes["position"], of_result=True)
+            self._carry_sum(node, signature.axes["position"])
 
     @_step_op.register
     def _(self, op: GRU, node: OpNode) -> None:
@@ -290,8 +293,19 @@ class _Steps:
             build_op(name, Where(then=None, otherwise=None), Result(f"{name}~began"), cache, initial),
         ], Result(name)
 
-    def _keep_window(self, node: OpNode, width: int, position: int, of_result: bool = False) -> None:
-        """Keep the last places that an op reads: of its operand, or of its result."""
+    def _carry_sum(self, node: OpNode, position: int) -> None:
+        """Add the sum of all tokens before."""
+        name, shape = node.name, node.types[0].shape
+        kept = node.types[0].with_shape((*shape[: len(shape) + position], *shape[len(shape) + position + 1 :]))
+        carried = self._cache(name, kept, Result(f"{name}~last"))
+        own = replace_fields(node, name=f"{name}~new", owner=f"{name}~new")
+        repeat = build_op(f"{name}~before", NewAxis(length=1, axis="", at=position), carried)
+        total = build_op(name, Add(left=None, right=None), Result(f"{name}~new"), Result(f"{name}~before"))
+        last = build_op(f"{name}~last", Last(axis=position), Result(name))
+        self.changed[name] = Built(((own, self.graph.inputs(name)), repeat, total, last))
+
+    def _keep_window(self, node: OpNode, width: int, position: int) -> None:
+        """Keep the last places of an operand that an op reads."""
         (slot, x), *others = self.graph.inputs(node.name).items()
         type_ = self.graph.type_of(x)
         if not width:
@@ -304,9 +318,7 @@ class _Steps:
         op = node.op.with_axes(lambda name: axis if name == self.axis.name else name)
         run = replace_fields(node, name=whole, op=op, types=(), owner=node.owner if op.all_weights() else whole)
         append = build_op(joined, Append(axis=position, into=axis, of=""), cache, x)
-        recent = build_op(
-            f"{node.name}~recent", Recent(count=width, axis=position), Result(whole if of_result else joined), x
-        )
+        recent = build_op(f"{node.name}~recent", Recent(count=width, axis=position), Result(joined), x)
         skip = build_op(f"{node.name}~new", Skip(count=width, axis=position, into=self.axis.name), Result(whole))
         nodes = (append, (run, {slot: Result(joined), **dict(others)}), skip, recent)
         self.changed[node.name] = Built(nodes, moved={Result(node.name): Result(f"{node.name}~new")})
@@ -343,6 +355,6 @@ def replace_axis(type_: TensorType, old: Axis, new: Axis) -> TensorType:
     return type_.with_shape(tuple(new if axis == old else axis for axis in type_.shape))
 
 
-def list_caches(types: Mapping[str, TensorType] | Iterable[str]) -> list[str]:
-    """The names among some that are those of caches."""
-    return [name for name in types if name.startswith(CACHE)]
+def is_cache(name: str) -> bool:
+    """Whether an input or an output of an incremental form is a cache."""
+    return name.startswith(CACHE)

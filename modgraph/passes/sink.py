@@ -24,7 +24,7 @@ class SinkReadings(Pass):
     name: ClassVar[str] = "sink"
 
     def __call__(self, graph: Graph) -> Graph:
-        return rewrite_graph(graph, _Sinker(graph).sink)
+        return rewrite_graph(graph, Sinker(graph).sink)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def find_reading(node: Node, graph: Graph) -> Reading | None:
     return Reading(source, first, second) if axis is not None and axis.of == first else None
 
 
-class _Sinker:
+class Sinker:
     """The rule of one graph. `readings` are the second readings so far, by their result."""
 
     def __init__(self, graph: Graph) -> None:

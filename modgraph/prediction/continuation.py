@@ -12,6 +12,7 @@ from modgraph.prediction.errors import NoSuchRoute, NoTexts, UnknownStop, Unknow
 from modgraph.prediction.texts import ids_of, split_words
 
 if TYPE_CHECKING:
+    from modgraph.backends.torch.generation import Next
     from modgraph.backends.torch.sampling import Sampler
 
 CLOSING = re.compile(r"[.,;:!?)\]}'’”]+")  # signs that stand at the end of the word before
@@ -47,12 +48,19 @@ class Continuation:
     def run(
         self, prompts: Sequence[str], tokens: int, sampler: Sampler, stop: Sequence[str] = (), trace: bool = False
     ) -> Iterator[Word]:
-        """Yield new words, of all texts in turn. A text ends before a `stop` word. Raises `ModgraphError`."""
+        """Yield new words, of all texts in turn. A text ends before a `stop` word.
+
+        Raises `ModgraphError` for prompts and stop words that do not fit, before the first word.
+        """
         ids = [ids_of(split_words(prompt, self.how), self.words, self.how) for prompt in prompts]
         ends = {self._id_of(word) for word in stop}
-        last = [self.words[each[-1]] if each else "" for each in ids]
+        self.generator.check(ids, tokens)
+        return self._run(ids, self.generator.run(ids, tokens, sampler, ends, routing=trace), ends, trace)
+
+    def _run(self, ids: Sequence[Sequence[int]], steps: Iterator[Next], ends: set[int], trace: bool) -> Iterator[Word]:
+        last = [self.words[each[-1]] for each in ids]
         waiting: dict[int, Word] = {}  # words whose modules are known when they have been read
-        for found in self.generator.run(ids, tokens, sampler, ends, routing=trace):
+        for found in steps:
             for text, modules in found.modules.items():
                 if text in waiting:
                     yield replace(waiting.pop(text), modules=modules)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.ir import Graph, InputNode, OutputNode, Part, RouteNode, Rule, ScanNode, find_dependencies
+from modgraph.ir import Graph, InputNode, OutputNode, Part, RouteNode, Rule, ScanNode, find_dependencies, rewrite_graph
 from modgraph.passes import (
     ComputeOnce,
     Determinize,
@@ -27,9 +27,11 @@ from modgraph.passes import (
 from modgraph.passes.determinize import deterministic
 from modgraph.passes.fold import fold_node
 from modgraph.passes.hoist import find_invariant_ops, mark_once
+from modgraph.passes.incremental import Incremental, is_cache
 from modgraph.passes.inference import find_dead_nodes
 from modgraph.passes.merge import find_equal_nodes
 from modgraph.passes.outputs import find_unread_novelties
+from modgraph.passes.sink import Sinker, SinkReadings
 from modgraph.passes.split import is_whole
 
 
@@ -65,6 +67,11 @@ def ensures(each: Pass, graph: Graph) -> bool:
             return _stays(mark_once(), parts)
         case NoveltyAsOutputs():
             return novelties(graph).keys() <= graph.outputs.keys()
+        case SinkReadings():  # every op that works on each token by itself does so on the first reading
+            return rewrite_graph(graph, Sinker(graph).sink) is graph
+        case Incremental():  # what a step takes from the one before is what it leaves for the next
+            caches = {*filter(is_cache, graph.input_types)}
+            return caches == {*filter(is_cache, graph.outputs)}
         case WithoutNovelty():
             return not find_unread_novelties(graph)
         case WithoutOutputs():

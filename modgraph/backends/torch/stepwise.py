@@ -10,7 +10,7 @@ from torch import Tensor
 
 from modgraph.backends.torch.model import Model
 from modgraph.passes import TRAINING, Determinize, InferenceOnly, apply_passes, optimise
-from modgraph.passes.incremental import CACHE, Incremental, find_tokens
+from modgraph.passes.incremental import Incremental, find_tokens, is_cache
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Stepwise:
         self.model.load_state_dict({name: known[name] for name in self.model.state_dict()}, assign=True)
         self.model.eval()
         inputs = graph.input_types.items()
-        self.caches = {name: type_ for name, type_ in inputs if name.startswith(CACHE)}
+        self.caches = {name: type_ for name, type_ in inputs if is_cache(name)}
         self.growing = [name for name, type_ in self.caches.items() if any(axis.is_padded for axis in type_.shape)]
         self.lengths = {name: type_.of for name, type_ in inputs if type_.dtype == "length"}
 
@@ -69,14 +69,22 @@ class Stepwise:
 
     @torch.no_grad()
     def __call__(
-        self, tokens: Tensor, cache: Cache | None = None, lengths: Sequence[int] | None = None, routing: bool = False
+        self,
+        tokens: Tensor,
+        cache: Cache | None = None,
+        lengths: Sequence[int] | None = None,
+        routing: bool = False,
+        others: Mapping[str, Tensor] | None = None,
     ) -> Step:
-        """Compute the outputs of new tokens [B, n, …]. Without `lengths` every example has all n."""
+        """Compute the outputs of new tokens [B, n, …]. Without `lengths` every example has all n.
+
+        `others` are the values of further inputs, by name.
+        """
         cache = self.begin(len(tokens)) if cache is None else cache
         size = tokens.shape[self.axis]
         new = (size,) * len(tokens) if lengths is None else tuple(lengths)
         counts = tuple(map(sum, zip(cache.counts, new, strict=True)))
-        batch = {self.tokens: tokens, **cache.values}
+        batch = {self.tokens: tokens, **cache.values, **(others or {})}
         is_padded = any(each != size for each in new) or (self.growing and len({*cache.counts}) > 1)
         if is_padded:
             known = {self.along: new, f"{self.along}.past": cache.counts, f"{self.along}.total": counts}
