@@ -12,6 +12,7 @@ from typing import Any
 from modgraph.cli.common import ARCHITECTURE, add_options, is_count, open_architecture, read_lengths, read_overrides
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
+from modgraph.inspect.caches import count_caches
 from modgraph.inspect.cost import TrainingStep, check_lengths, compute_cost, list_axes_of_any_length
 from modgraph.inspect.cost_text import count_lines, fits_line, format_heading, format_memory, note_upper_bound
 from modgraph.recipes.optimizers import Optimizer
@@ -69,8 +70,10 @@ def run(options: argparse.Namespace) -> int:
     memory, lines = dict[str, Any](), list[str]()
     if options.memory or (options.batch, options.fits, options.optimizer) != (None, None, None):
         memory, lines = _measure_step(found, options, lengths)
+    caches = count_caches(found.graph)
     if options.json:
-        print(json.dumps({**cost.as_json(), "lengths": lengths, **memory}, indent=2))
+        kept = {} if caches is None else {"cache": caches.as_json()}
+        print(json.dumps({**cost.as_json(), "lengths": lengths, **kept, **memory}, indent=2))
         return 0
     origin = str(found.path) if found.kind is Kind.SPEC else f"the {found.kind} {found.path}"
     # a bundle does not say which parameters were set
@@ -78,7 +81,11 @@ def run(options: argparse.Namespace) -> int:
     if found.run is not None:
         parameters = read_parameters(found.run.recipe)
     heading = format_heading(f"{found.graph.name}, from {origin}", parameters, lengths, asked)
-    counts = [*count_lines(cost, None if options.all else found.graph), *note_upper_bound(found.graph)]
+    counts = [
+        *count_lines(cost, None if options.all else found.graph),
+        *note_upper_bound(found.graph),
+        *([str(caches)] if caches else []),
+    ]
     print("\n".join([*heading, *counts, *lines]))
     return 0
 

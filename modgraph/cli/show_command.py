@@ -9,7 +9,7 @@ from modgraph.cli.common import ARCHITECTURE, add_options, open_architecture
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.inspect.reads import find_reads, format_reads
 from modgraph.ir import to_json
-from modgraph.passes import PIPELINES, apply_passes, cut_pipeline
+from modgraph.passes import EVERY_PIPELINE, apply_passes, cut_pipeline
 
 
 class UnknownPass(Diagnostic, code="MG150"):
@@ -50,4 +50,4 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _names() -> list[str]:
-    return [f"{pipeline}.{each.name}" for pipeline, passes in PIPELINES.items() for each in passes]
+    return [f"{pipeline}.{each.name}" for pipeline, passes in EVERY_PIPELINE.items() for each in passes]

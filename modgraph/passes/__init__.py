@@ -11,9 +11,11 @@ from modgraph.passes.merge import Merge
 from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, WithoutOutputs, drop_outputs, novelties
 from modgraph.passes.pipelines import (
     BUNDLE,
+    EVERY_PIPELINE,
     INFERENCE,
     OPTIMISE,
     PIPELINES,
+    STEPWISE,
     TRAINING,
     build_pipeline_behind,
     build_training_passes,

@@ -1,6 +1,7 @@
-"""The pipelines of passes for training and for export.
+"""The pipelines of passes for training, for export and for generation.
 
-`build` runs `TRAINING`. An export stores the graph after `BUNDLE` and computes the graph after `INFERENCE`.
+`build` runs `TRAINING`. An export stores the graph after `BUNDLE` and computes the graph after `INFERENCE`. Generation
+computes the graph after `STEPWISE`, and with `TRAINING`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
 from modgraph.passes.fuse import Fuse
 from modgraph.passes.hoist import ComputeOnce, Hoist
+from modgraph.passes.incremental import Incremental
 from modgraph.passes.inference import InferenceOnly, Prune
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower
@@ -37,9 +39,11 @@ BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=Tru
 TRAINING: tuple[Pass, ...] = (Lower(), *OPTIMISE)
 OPTIMISE_BUNDLE = tuple(LowerScans(exportable=True) if isinstance(each, LowerScans) else each for each in OPTIMISE)
 INFERENCE: tuple[Pass, ...] = (*BUNDLE, *OPTIMISE_BUNDLE)
+STEPWISE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Incremental())
 WITHOUT_NOVELTY: tuple[Pass, ...] = (InferenceOnly(), WithoutNovelty(), *BUNDLE)
 WITH_NOVELTY: tuple[Pass, ...] = (NoveltyAsOutputs(), *BUNDLE)
 PIPELINES: Mapping[str, tuple[Pass, ...]] = MappingProxyType({"training": TRAINING, "inference": INFERENCE})
+EVERY_PIPELINE: Mapping[str, tuple[Pass, ...]] = MappingProxyType({**PIPELINES, "stepwise": STEPWISE})
 
 
 def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
@@ -67,13 +71,14 @@ def build_pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[
 
 
 def cut_pipeline(name: str) -> tuple[Pass, ...]:
-    """Cut a pipeline after one of its passes, named `PIPELINE.PASS`, or `PASS` of the inference pipeline.
+    """Cut a pipeline after one of its passes, named `PIPELINE.PASS`, or `PASS` of the inference pipeline, or of the
+    first one that has it.
 
     Raises `KeyError` for an unknown name.
     """
     pipeline, _, last = name.rpartition(".")
-    passes = PIPELINES[pipeline or "inference"]
-    names = [each.name for each in passes]
-    if last not in names:
-        raise KeyError(name)
-    return passes[: names.index(last) + 1]
+    for each in [pipeline] if pipeline else ["inference", *EVERY_PIPELINE]:
+        names = [found.name for found in EVERY_PIPELINE[each]]
+        if last in names:
+            return EVERY_PIPELINE[each][: names.index(last) + 1]
+    raise KeyError(name)

@@ -15,7 +15,7 @@ from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import verify
 from modgraph.ir.stored.program import to_verified_json
-from modgraph.passes import BUNDLE, apply_passes
+from modgraph.passes import BUNDLE, STEPWISE, apply_passes
 from modgraph.passes.incremental import Incremental
 
 ROOT = Path(__file__).parents[2]
@@ -111,6 +111,24 @@ def test_it_prints_reads_back_and_changes_nothing_twice() -> None:
     caches = [name for name in graph.input_types if name.startswith("cache.")]
     assert [name for name in graph.outputs if name.startswith("cache.")] == caches
     assert len(caches) == 2 * 2 + 2, "keys and values of two layers, a number and positions"
+
+
+SMALL = """model small() {
+  input words: token[time, 9]
+  x = words -> embedding(4)
+  x = x + (x -> attention(2, rotary=100.0, causal=true, name="attention")) + (x -> conv1d(4, padding="causal"))
+  scan x as v with h: float[4] { h = 0.5 * h + v yield h } as states
+  logits = states -> linear(9)
+  output logits
+}"""
+
+
+def test_a_small_model_gives_this_program(request: pytest.FixtureRequest) -> None:
+    path = Path(__file__).parent / "golden/incremental.txt"
+    found = f"{apply_passes(modgraph.loads(SMALL).ir, STEPWISE)}\n"
+    if request.config.getoption("--refresh"):
+        path.write_text(found)
+    assert path.read_text() == found
 
 
 WRONG = {

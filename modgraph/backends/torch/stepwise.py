@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch.model import Model
-from modgraph.passes import TRAINING, Determinize, InferenceOnly, apply_passes, optimise
+from modgraph.passes import STEPWISE, TRAINING, apply_passes, optimise
 from modgraph.passes.incremental import Incremental, find_tokens, is_cache
 
 
@@ -44,7 +44,7 @@ class Stepwise:
 
     def __init__(self, model: Model, tokens: str = "") -> None:
         found = find_tokens(model.graph, tokens)
-        graph = apply_passes(model.graph, (InferenceOnly(), Determinize(), Incremental(found.value.node)))
+        graph = apply_passes(model.graph, (*STEPWISE[:-1], Incremental(found.value.node)))
         self.tokens, type_ = found.value.node, model.graph.type_of(found.value)
         self.axis, self.along = found.axis, type_.shape[found.axis].name
         with torch.device("meta"):
