@@ -59,7 +59,7 @@ from modgraph.nn.rotary import Rotary, ScaledRotary
 from modgraph.nn.scan import scan
 from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Select, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, DropPath, Shard, standard_gumbel, standard_normal, use_shard, whole_batch_sum
-from modgraph.nn.steps import Append, Recent, Skip
+from modgraph.nn.steps import Append, Recent, Tail
 from modgraph.nn.tokens import ClassToken, Position
 from modgraph.nn.until import loop
 from modgraph.nn.weighted import (

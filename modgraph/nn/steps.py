@@ -26,13 +26,12 @@ class Append(AlongAxis):
         return joined.gather(self.axis, torch.where(place < count, place, new).expand_as(joined))
 
 
-class Skip(AlongAxis):
-    """Leaves out the first `count` places."""
+class Tail(AlongAxis):
+    """The last N places of `joined` [..., P + N, ...], to which x [..., N, ...] was appended."""
 
-    count: int
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.narrow(self.axis, self.count, x.shape[self.axis] - self.count)
+    def forward(self, joined: Tensor, x: Tensor) -> Tensor:
+        count = x.shape[self.axis]
+        return joined.narrow(self.axis, joined.shape[self.axis] - count, count)
 
 
 class Recent(AlongAxis):

@@ -39,7 +39,9 @@ class Append(AlongAxis, name="append"):
         if not fits or not shapes_meet(_others(before, position), _others(x, position)):
             raise Misfit(f"cannot append {x} to {before} along {self.axis}", "make all other axes equal", 1)
         kept = meet_shapes(_others(before, position), _others(x, position))
-        joined, at = Axis(None, self.into, self.of if self.of != self.into else ""), len(kept) + 1 + position
+        at, parts = len(kept) + 1 + position, [each.shape[len(kept) + 1 + position].size for each in found]
+        size = None if None in parts else sum(filter(None, parts))
+        joined = Axis(size, self.into, self.of if size is None and self.of != self.into else "")
         return (x.with_shape((*kept[:at], joined, *kept[at:])),)
 
     def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
@@ -52,27 +54,30 @@ class Append(AlongAxis, name="append"):
         )
 
 
-class Skip(AlongAxis, name="skip"):
-    """Leave out the first places along an axis, which is then called `into`."""
+class Tail(AlongAxis, name="tail"):
+    """The last places along an axis to which tokens x were appended: theirs."""
 
     torch_arguments = ""
-    example = 'input x: float[5, 6] y = x -> skip(2, axis=-2, into="rest") output y'
-    module = own_module("position", "count")
-    operands = (Operand("x", "...", dtype="any"),)
+    example = "input x: float[5, 6] z = (x, x) -> append(axis=-2) y = (z, x) -> tail(axis=-2) output y"
+    operands = (Operand("joined", "...", dtype="any"), Operand("x", "...", dtype="any"))
     masks = ""
     affine = True
     takes_ids = True
 
-    count: int = setting(min=0, doc="number of places")
     axis: int | str = axis_setting(-2)
-    into: str = setting("rest", axis=True, doc="name of the axis that is left")
 
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        return (replace_axes(found[0], axes["position"], [Axis(None, self.into)]),)
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        if len(found) != 2:
+            raise Misfit(f"it takes 2 operands (joined, x), not {len(found)}")
+        axes.bound["position"] = position = position_of(self.axis, found[1], self.name)
+        return (replace_axes(found[0], position, [found[1].shape[position]]),)
 
     def indexing(self, use: Use) -> Indexing:
-        moved = {use.signature.axes["position"]: place_at(use.signature.axes["position"], self.count, self.count)}
-        return ((Reading(0, move_axes(use.shapes[0], lambda axis: axis, moved)),),)
+        position = use.signature.axes["position"]
+        before, sizes = use.shapes[0], [shape[position].size for shape in use.shapes]
+        ahead = None if None in sizes else (sizes[0] or 0) - (sizes[1] or 0)
+        moved = {position: everywhere(before[position]) if ahead is None else place_at(position, ahead, ahead)}
+        return ((Reading(0, move_axes(before, lambda axis: axis, moved)),),)
 
 
 class Recent(AlongAxis, name="recent"):

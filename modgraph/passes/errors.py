@@ -9,7 +9,7 @@ class NotIncremental(Diagnostic, code="MG730"):
     """A model takes one token after another only if each value reads the tokens up to its own, and a cache can keep
     what it reads of them."""
 
-    message = "{what} has no incremental form: {reason}"
+    message = "the model cannot run token by token, for {what}: {reason}"
     help = "{way_out}"
 
 

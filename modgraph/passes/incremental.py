@@ -22,7 +22,7 @@ from modgraph.ops.neighbours import Conv1d, Shift
 from modgraph.ops.rotary import Rotary
 from modgraph.ops.sequence import GRU, LSTM, Position
 from modgraph.ops.shape import Rename
-from modgraph.ops.steps import Append, Recent, Skip
+from modgraph.ops.steps import Append, Recent, Tail
 from modgraph.passes.errors import NotIncremental, NoTokens
 from modgraph.passes.inference import Prune
 from modgraph.passes.infrastructure import Pass, apply_passes
@@ -77,7 +77,7 @@ def require_causal(graph: Graph, tokens: Tokens) -> None:
         if read is not None and (not read.is_causal or read.axis is None):
             first = next(iter(causality.find_path(result)), graph[result.node])
             way_out = "see the path: add to the model " + f'"require causal({label}, {tokens.value})"'
-            raise_impossible(first, f'by it, output "{label}" reads later tokens', way_out)
+            raise_impossible(first, f'through it, output "{label}" reads later tokens', way_out)
 
 
 def raise_impossible(node: Node, reason: str, way_out: str) -> NoReturn:
@@ -319,8 +319,8 @@ class _Steps:
         run = replace_fields(node, name=whole, op=op, types=(), owner=node.owner if op.all_weights() else whole)
         append = build_op(joined, Append(axis=position, into=axis, of=""), cache, x)
         recent = build_op(f"{node.name}~recent", Recent(count=width, axis=position), Result(joined), x)
-        skip = build_op(f"{node.name}~new", Skip(count=width, axis=position, into=self.axis.name), Result(whole))
-        nodes = (append, (run, {slot: Result(joined), **dict(others)}), skip, recent)
+        own = build_op(f"{node.name}~new", Tail(axis=position), Result(whole), x)
+        nodes = (append, (run, {slot: Result(joined), **dict(others)}), own, recent)
         self.changed[node.name] = Built(nodes, moved={Result(node.name): Result(f"{node.name}~new")})
 
     # ------------------------------------------------------------ what must not read other tokens

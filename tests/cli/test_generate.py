@@ -63,8 +63,8 @@ def test_words_show_the_modules_that_they_chose(trained: Path, capsys: Printed) 
     modules = [next(iter(word["modules"].values())) for word in text["words"]]
     assert len(modules) == 3 and all(len(each) == 1 and each[0] in range(3) for each in modules)
     _, out, _ = generate(capsys, trained, "--prompt", "the cat", "--tokens", 3, "--trace", route)
-    shown = "".join(f"{word['word']}[{each[0]}]" for word, each in zip(text["words"], modules, strict=True))
-    assert "".join(out.split()) == "".join(f"thecat{shown}".split())
+    expected = "".join(f"{word['word']}[{each[0]}]" for word, each in zip(text["words"], modules, strict=True))
+    assert "".join(out.split()) == "".join(f"thecat{expected}".split())
 
 
 WRONG = {

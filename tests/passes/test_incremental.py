@@ -66,7 +66,7 @@ def agree(model: Model) -> None:
     given = random_tokens(model, 3, sum(CUTS))
     tokens = given.pop(step.tokens)
     whole = model.compute({step.tokens: tokens, **given}, losses=False, routing=True)
-    chosen = choices_of(model, whole.routing)
+    choices = choices_of(model, whole.routing)
     at, cache, found = 0, None, []
     for size in CUTS:
         found.append(step(tokens[:, at : at + size], cache, routing=True, others=given))
@@ -76,7 +76,7 @@ def agree(model: Model) -> None:
     parts = [choices_of(step.model, dict(each.routing)) for each in found]
     for label in parts[0]:  # what only training decides is gone
         together = torch.cat([each[label] for each in parts], 1)
-        assert torch.equal(together, chosen[label]), f"{label} chooses otherwise"
+        assert torch.equal(together, choices[label]), f"{label} chooses otherwise"
     lengths = 7, 1, 4
     first = step(tokens[:, :7], lengths=lengths, others=given)
     rest = torch.stack([tokens[row, length : length + 5] for row, length in enumerate(lengths)])

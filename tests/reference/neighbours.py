@@ -20,6 +20,24 @@ def shift(call: Call, x: Array) -> Array:
     return np.moveaxis(found, 0, call.place(-2))
 
 
+@op("append")
+def append(call: Call, before: Array, x: Array) -> Array:
+    return np.concatenate((before, x), call.place(-2, 1))
+
+
+@op("tail")
+def tail(call: Call, joined: Array, x: Array) -> Array:
+    place = call.place(-2, 1)
+    return np.take(joined, range(joined.shape[place] - x.shape[place], joined.shape[place]), place)
+
+
+@op("recent")
+def recent(call: Call, joined: Array, x: Array) -> Array:
+    place = call.place(-2, 1)
+    size = joined.shape[place]
+    return np.take(joined, range(size - call.setting("count"), size), place)
+
+
 @op("conv1d")
 def conv1d(call: Call, x: Array) -> Array:
     """Each filter at each place, over the places that the operand has."""

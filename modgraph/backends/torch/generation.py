@@ -62,15 +62,15 @@ class Generator:
         found = self.step(torch.tensor(padded, device=self.device), lengths=lengths, routing=routing)
         last = [length - 1 for length in lengths]
         for place in range(tokens):
-            chosen = sampler.sample(found.outputs[self.output][range(len(rows)), last], rows, place)
-            listed = dict(zip(rows, chosen.tolist(), strict=True))
+            picked = sampler.sample(found.outputs[self.output][range(len(rows)), last], rows, place)
+            listed = dict(zip(rows, picked.tolist(), strict=True))
             yield Next(tuple(map(listed.get, range(len(prompts)))), self._modules(found.routing, rows, last))
             kept = [at for at, row in enumerate(rows) if listed[row] not in stop]
             if not kept or (place == tokens - 1 and not routing):
                 return
             cache = found.cache if len(kept) == len(rows) else found.cache.take(kept)
             rows, last = [rows[at] for at in kept], [0] * len(kept)
-            found = self.step(chosen[kept].unsqueeze(1), cache, routing=routing)
+            found = self.step(picked[kept].unsqueeze(1), cache, routing=routing)
         yield Next((None,) * len(prompts), self._modules(found.routing, rows, last))
 
     def _list_choices(self) -> Iterator[tuple[str, str]]:
@@ -87,9 +87,9 @@ class Generator:
         """The modules that a token of each example chose, by route."""
         found: dict[int, dict[str, tuple[int, ...]]] = {row: {} for row in rows}
         for route, record in self.choices.items() if routing else ():
-            chosen = routing[record][range(len(rows)), last].reshape(len(rows), -1, routing[record].shape[-1])
-            for row, each in zip(rows, chosen.ne(0).any(1).tolist(), strict=True):
-                found[row][route] = tuple(at for at, is_chosen in enumerate(each) if is_chosen)
+            picked = routing[record][range(len(rows)), last].reshape(len(rows), -1, routing[record].shape[-1])
+            for row, each in zip(rows, picked.ne(0).any(1).tolist(), strict=True):
+                found[row][route] = tuple(at for at, is_picked in enumerate(each) if is_picked)
         return found
 
     def check(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:

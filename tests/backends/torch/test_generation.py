@@ -66,8 +66,8 @@ def test_samples_follow_the_probabilities_that_are_left() -> None:
         expected[settings.get("top_k", 4) :] = 0
         shares = expected / expected.sum()
         expected[np.cumsum(shares) - shares >= settings.get("top_p", 1.1)] = 0
-        drawn = sampler.sample(logits.expand(4000, 4), range(4000), 0)
-        found = np.bincount(drawn.numpy(), minlength=4) / 4000
+        sampled = sampler.sample(logits.expand(4000, 4), range(4000), 0)
+        found = np.bincount(sampled.numpy(), minlength=4) / 4000
         np.testing.assert_allclose(found, expected / expected.sum(), atol=0.03, err_msg=str(settings))
 
 
@@ -77,9 +77,9 @@ def test_words_come_with_the_modules_that_they_chose(model: Model) -> None:
     ids = [*PROMPTS[1], *(each.tokens[0] for each in steps if each.tokens[0] is not None)]
     with torch.no_grad():
         routing = model.compute({"words": torch.tensor([ids])}, losses=False, routing=True).routing
-    chosen = routing["layers.1.expert.selected"][0].nonzero().tolist()
+    choice = routing["layers.1.expert.selected"][0].nonzero().tolist()
     for at, step in enumerate(steps, start=len(PROMPTS[1]) - 1):
-        assert step.modules[0]["layers.1.expert"] == tuple(module for token, module in chosen if token == at)
+        assert step.modules[0]["layers.1.expert"] == tuple(module for token, module in choice if token == at)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_prompts_that_do_not_fit_are_refused(model: Model, prompts: list[list[in
         model.generate(prompts)
 
 
-def test_an_output_is_chosen_by_name() -> None:
+def test_an_output_is_named() -> None:
     text = "model m() { input x: token[time, 4] output y = x -> embedding(4) output z = x -> embedding(4) }"
     model = modgraph.loads(text).build()
     assert len(model.generate([[1]], tokens=2, output="z")[0]) == 2
