@@ -13,6 +13,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.padding import apply_mask
+from modgraph.nn.recurrence import run_recurrence
 
 
 class Recurrent(nn.Module):
@@ -63,9 +64,26 @@ class Recurrent(nn.Module):
 
 
 class LSTM(Recurrent):
-    """torch.nn.LSTM of one layer."""
+    """torch.nn.LSTM of one layer; with `cells` it returns the cells [..., N, H] too."""
 
     gates = 4
+
+    def __init__(self, width: int, hidden: int, bias: bool = True, reverse: bool = False, cells: bool = False) -> None:
+        super().__init__(width, hidden, bias, reverse)
+        self.cells = cells
+
+    def forward(self, x: Tensor, *states: Tensor, mask: Tensor | None = None) -> Any:
+        h = super().forward(x, *states, mask=mask)
+        return (h, self._cells(x, h, states)) if self.cells else h
+
+    def _cells(self, x: Tensor, h: Tensor, states: Sequence[Tensor]) -> Tensor:
+        """The cells of all steps: with the states h [..., N, H] known, c' = f c + i g is a linear recurrence."""
+        rows, after = x.reshape(-1, *x.shape[-2:]), h.reshape(-1, *h.shape[-2:])
+        state, cell = complete_states(rows, self.hidden, [each.reshape(-1, self.hidden) for each in states], 2)
+        before = torch.cat((state.unsqueeze(1), after), 1)[:, :-1]
+        gates = F.linear(rows, self.weight_ih, self.bias_ih) + F.linear(before, self.weight_hh, self.bias_hh)
+        i, f, g, _ = gates.chunk(4, -1)
+        return run_recurrence(f.sigmoid(), i.sigmoid() * g.tanh(), cell)[0].reshape(h.shape)
 
     def layer(self, x: Tensor, states: Sequence[Tensor] = ()) -> Tensor:
         if torch.compiler.is_exporting():

@@ -20,7 +20,7 @@ from modgraph.declare.indexing import (
 from modgraph.ops.along_axis import Reduction
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import drop_axis
-from modgraph.types import Axes, Axis, Misfit, infer_axis
+from modgraph.types import Axes, Axis, Misfit, TensorType, infer_axis
 
 TOKENS = (tokens("x"),)
 
@@ -157,7 +157,7 @@ class Recurrent(Op):
         readings = [Reading(0, move_axes(steps, lambda axis: axis, last | along))]
         for number, shape in enumerate(states, start=1):
             readings.append(Reading(number, move_axes(shape, lambda axis: axis - 1, {-1: everywhere(shape[-1])})))
-        return (tuple(readings),)
+        return (tuple(readings),) * len(use.signature.results)
 
     def macs(self, N: int, D: int) -> int:
         return N * self.rows() * (D + self.hidden)
@@ -167,12 +167,23 @@ class LSTM(Recurrent, name="lstm", synonyms="long_short_term_memory"):
     """Long short-term memory: c' = f c + i g, h' = o tanh(c'); each step returns h'.
 
     i, f, g, o = W_ih x + b_ih + W_hh h + b_hh, through sigmoid, sigmoid, tanh and sigmoid. The state h and the cell c
-    begin with zeros, or as given: `(x, h0, c0) -> lstm(hidden)`.
+    begin with zeros, or as given: `(x, h0, c0) -> lstm(hidden)`. With `cells` it returns h' and c'.
     """
 
     example = "input x: float[5, 6] input s: float[3] y = (x, s, s * 2) -> lstm(3) output y"
     operands = (STEPS, H0, C0)
+    module = own_module("D", "hidden", bias="bias", reverse="reverse", cells="cells")
     gates = 4
+
+    cells: bool = setting(False, doc="return the cells of all steps as a second result")
+
+    def check(self, axes: Axes) -> None:
+        super().check(axes)
+        if self.cells and self.reverse:
+            raise Misfit("cells are those of a layer that reads forwards", "leave out cells or reverse")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return super().infer(axes, found) * (1 + self.cells)
 
 
 class GRU(Recurrent, name="gru", synonyms="gated_recurrent_unit"):

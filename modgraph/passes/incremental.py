@@ -207,22 +207,24 @@ class _Steps:
         if signature.operands[0].shape[signature.axes["position"]] == self.axis:
             self._carry_sum(node, signature.axes["position"])
 
-    @_step_op.register
-    def _(self, op: GRU, node: OpNode) -> None:
+    @_step_op.register(GRU)
+    @_step_op.register(LSTM)
+    def _(self, op: GRU | LSTM, node: OpNode) -> None:
         if op.reverse or self.graph.signature(node).operands[0].shape[-2] != self.axis:
             self._require_pointwise(node, self.graph)
             return
-        inputs, state = self.graph.inputs(node.name), node.types[0]
-        kept = state.with_shape((*state.shape[:-2], state.shape[-1]))
-        name = self._cache(node.name, kept, Result(f"{node.name}~last"))
-        first, given = self._begin(f"{node.name}~first", inputs.get("h0"), name)
-        last = build_op(f"{node.name}~last", Last(axis=-2), Result(node.name))
-        self.changed[node.name] = Built((*first, (node, {"x": inputs["x"], "h0": given}), last))
-
-    @_step_op.register
-    def _(self, op: LSTM, node: OpNode) -> None:
-        if self.axis in self.graph.signature(node).operands[0].shape:
-            raise_impossible(node, "its cell is no result", "use a gru, or a scan with the gates of an LSTM")
+        states, inputs = [each.name for each in op.operands[1:]], self.graph.inputs(node.name)
+        type_, given = node.types[0], {"x": inputs["x"]}
+        kept = type_.with_shape((*type_.shape[:-2], type_.shape[-1]))
+        before, after = list[tuple[Node, Inputs]](), list[tuple[Node, Inputs]]()
+        for at, state in enumerate(states):
+            last = f"{node.name}~{state}.last"
+            cache = self._cache(f"{node.name}.{state}", kept, Result(last))
+            first, given[state] = self._begin(f"{node.name}~{state}.first", inputs.get(state), cache)
+            before += first
+            after.append(build_op(last, Last(axis=-2), Result(node.name, at)))
+        run = replace_fields(node, op=replace(op, cells=True)) if isinstance(op, LSTM) else node
+        self.changed[node.name] = Built((*before, (run, given), *after))
 
     def _step_scan(self, node: ScanNode) -> None:
         inputs = self.graph.inputs(node.name)

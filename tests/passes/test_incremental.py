@@ -28,6 +28,8 @@ TEXTS = {
     "convolution": 'y = x -> conv1d(4, kernel=3, padding="causal", dilation=2) -> gelu -> conv1d(3, padding="causal")',
     "sums": "y = x -> cumulative_sum(axis=time) -> linear(3) -> relu -> cumulative_sum(axis=time)",
     "gru": "y = x -> gru(5) -> gru(3)",
+    "lstm": "y = x -> lstm(5) -> lstm(3, bias=false)",
+    "lstm with a start": "input s: float[5] y = (x, s, 2 * s) -> lstm(5)",
     "gru with a start": "input s: float[5] y = (x, s) -> gru(5)",
     "scan with a start": "input s: float[4] scan x as v with h: float[4] = s { h = 0.5 * h + v yield h * v } as y",
     "positions": "y = (x -> position(length=40)) * (x -> positions(axis=time) -> new_axis(4)) ",
@@ -138,7 +140,12 @@ WRONG = {
         "later tokens",
         "op contract",
     ),
-    "y = x -> lstm(4)": ("its cell is no result", "op lstm"),
+    "scan 0..2 as i with h: float[time, 4] = x { k = h -> rename(time='key') w = (h, k) -> contract "
+    "ok = (h -> positions(axis=time)) >= (k -> positions(axis=key)) "
+    "h = k by ((w, ok) -> masked_softmax(axis=key)) over key yield h } as s y = s -> last(axis=-3)": (
+        "several tokens",
+        "op",
+    ),
     "z = x -> gru(4, reverse=true) y = z": ("later tokens", "op gru"),
     "y = x -> flip": ("later tokens", "op flip"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,24 +33,24 @@ STEPS: dict[str, Step] = {"lstm": _lstm, "gru": _gru}
 
 
 @op(*STEPS)
-def recurrent(call: Call, x: Array, *initial: Array) -> Array:
-    found = np.zeros((*x.shape[:-1], call.settings["hidden"]))
+def recurrent(call: Call, x: Array, *initial: Array) -> Any:
+    states, cells = np.zeros((2, *x.shape[:-1], call.settings["hidden"]))
     for outer in np.ndindex(x.shape[:-2]):
-        found[outer] = _read(call, x[outer], [state[outer] for state in initial])
-    return found
+        states[outer], cells[outer] = _read(call, x[outer], [state[outer] for state in initial])
+    return (states, cells) if call.setting("cells", False) else states
 
 
-def _read(call: Call, sequence: Array, initial: list[Array]) -> Array:
-    """The state after each step, in the order of the sequence even if it is read backwards."""
+def _read(call: Call, sequence: Array, initial: list[Array]) -> tuple[Array, Array]:
+    """The state and the cell after each step, in the order of the sequence even if it is read backwards."""
     hidden = call.settings["hidden"]
     h, carried = (*initial, *(np.zeros(hidden) for _ in range(2 - len(initial))))
     carried = h if call.op == "gru" else carried
-    states = np.zeros((len(sequence), hidden))
+    states, cells = np.zeros((2, len(sequence), hidden))
     bias_x, bias_h = (call.weight(f"bias_{of}h") if call.setting("bias", True) else None for of in "ih")
     steps = range(len(sequence))
     for at in reversed(steps) if call.setting("reverse", False) else steps:
         of_x = mapped(sequence[at], call.weight("weight_ih"), bias_x)
         of_h = mapped(h, call.weight("weight_hh"), bias_h)
         h, carried = STEPS[call.op](of_x, of_h, carried)
-        states[at] = h
-    return states
+        states[at], cells[at] = h, carried
+    return states, cells
