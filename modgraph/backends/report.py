@@ -118,7 +118,7 @@ def _explain_ungrouped(graph: Graph, route: RouteNode) -> str:
     if route.lowering != "grouped":
         return ""
     ops = [node.op for node in pool.region(0).graph.nodes_of(OpNode)]
-    own = next((op.name for op in ops if op.all_weights() and not (op.gathers or op.grouped)), None)
+    own = next((op.name for op in ops if op.all_weights() and not op.gathers), None)
     reason = f"{own} has no grouped form" if own else "they are of several kinds" if not pool.is_homogeneous else ""
     reason = "they have pools of their own" if pool.has_pools else reason
     return f"; one after another on accelerators too: {reason}" if reason else ""

@@ -53,7 +53,9 @@ class ChoicePerModule(ChoiceRoute):
     """
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
-        return route_by_choice(tokens, records.gates, records.choice, pool)
+        return route_by_choice(
+            tokens, records.gates, records.choice, pool.experts() if isinstance(pool, Pool) else pool
+        )
 
 
 class ChoiceGathered(ChoiceRoute):
@@ -129,5 +131,5 @@ def value_of(found: Any) -> Tensor:
 def edge_messages(tokens_ED: Tensor, module_E: Tensor, pool: Pool) -> Tensor:
     """Compute f_j(x_i) on every edge, each module on its edges: [E, result]."""
     edges_of = [(module_E == j).nonzero().squeeze(1) for j in range(len(pool))]
-    results = [pool.expert(j)(tokens_ED[edges]) for j, edges in enumerate(edges_of)]
+    results = [expert(tokens_ED[edges]) for expert, edges in zip(pool.experts(), edges_of, strict=True)]
     return torch.cat(results)[torch.cat(edges_of).argsort()]
