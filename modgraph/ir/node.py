@@ -105,7 +105,7 @@ class PoolNode(Node, kind="pool"):
     The region of a module has one argument, the message, and one result. The last `grown` modules were added to a
     trained pool: their own weights train even if the pool is frozen. `shares` names the pool whose axis of modules this
     pool uses, if not its own. `inside` is the path of the modules that contain a nested pool: it keeps the axes of
-    pools apart, since names in a region are relative.
+    pools apart, since names in a region are relative. A `stored` pool has one tensor for each weight of a module.
     """
 
     size: int
@@ -113,6 +113,7 @@ class PoolNode(Node, kind="pool"):
     grown: int = 0
     shares: str = ""
     inside: str = ""
+    stored: bool = False
 
     @property
     def axis(self) -> Axis:

@@ -22,3 +22,4 @@ from modgraph.passes.pipelines import (
 from modgraph.passes.reassociate import Reassociate, images
 from modgraph.passes.scans import LowerScans, list_scans
 from modgraph.passes.split import Split
+from modgraph.passes.store import AUTO, MODULES, STORED, Store, explain_pools

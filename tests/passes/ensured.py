@@ -18,6 +18,7 @@ from modgraph.passes import (
     Prune,
     Reassociate,
     Split,
+    Store,
     WithoutNovelty,
     WithoutOutputs,
     images,
@@ -63,6 +64,9 @@ def ensures(each: Pass, graph: Graph) -> bool:
             return _stays(each.lower, parts)
         case ComputeOnce():
             return _stays(mark_once(), parts)
+        case Store():
+            found = each.decide(graph)
+            return all(pool.stored == found[name][0] for name, pool in graph.pools().items())
         case NoveltyAsOutputs():
             return novelties(graph).keys() <= graph.outputs.keys()
         case WithoutNovelty():

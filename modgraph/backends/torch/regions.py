@@ -76,15 +76,19 @@ class CompiledPool(Pool):
         return run_one(self.of_one.with_computes(lambda step: compute(step.node)), x)
 
     def rows(self, x: Tensor) -> Tensor:
-        if not self.as_rows:
-            return super().rows(x)
+        return self.run_rows(x) if self.as_rows else super().rows(x)
+
+    def all(self, x: Tensor) -> Tensor:
+        return self.run_all(x) if self.as_rows else self.each(lambda j: x)
+
+    def run_rows(self, x: Tensor) -> Tensor:
+        """Apply module j to row j of x [..., M, message], op by op on stacked weights."""
         stacks = self.stacks()
         return self._run(x, lambda op: partial(stacks[op].run_rows, self.ranks[op]))
 
-    def all(self, x: Tensor) -> Tensor:
-        if not self.as_rows:
-            return self.each(lambda j: x)
-        y = self.rows(x.unsqueeze(-self.rank - 1))
+    def run_all(self, x: Tensor) -> Tensor:
+        """Apply every module to x [..., message], op by op on stacked weights."""
+        y = self.run_rows(x.unsqueeze(-self.rank - 1))
         return expand_axis(y, -self.result_rank - 1, self.size)
 
     def stack_weights(self) -> IndexedFunction:

@@ -1,0 +1,118 @@
+"""Choose which pools are stored: one tensor for each weight, instead of one for each module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.frozen import change_fields
+from modgraph.ir import Graph, Node, OpNode, Part, PoolNode, RouteNode, facts_of, find_module_axes, rewrite_graph
+from modgraph.passes.errors import CannotStore
+from modgraph.passes.infrastructure import Pass
+from modgraph.routers import GATHERED, OneModule
+from modgraph.routers.choice import FEW_WEIGHTS
+
+AUTO, STORED, MODULES = "auto", "stored", "modules"
+WAYS = (AUTO, STORED, MODULES)
+MANY = 32  # modules; with fewer, a step takes about as long either way
+MANY_IN_BUNDLE = 256  # with so many, a node for each module is slow to export and to run
+
+
+@dataclass(frozen=True)
+class Store(Pass):
+    """Store the pools that are `asked`: those where it pays (`auto`), all (`stored`) or none (`modules`).
+
+    A pool that is partly frozen, and those in `apart`, whose values are reasons, stay as they are. `accelerated` is for
+    a device where one product for all modules pays for any pool, `exportable` for a bundle. Raises `ModgraphError` if a
+    pool that is asked for cannot be stored.
+    """
+
+    name: ClassVar[str] = "store"
+
+    asked: str = AUTO
+    exportable: bool = False
+    accelerated: bool = False
+    apart: tuple[tuple[str, str], ...] = ()
+
+    def __call__(self, graph: Graph) -> Graph:
+        if not graph.pools():
+            return graph
+        outer = {name for name, (stored, _) in self.decide(graph).items() if stored}
+
+        def rule(node: Node, part: Part) -> Node:
+            is_pool = isinstance(node, PoolNode) and not node.inside
+            return change_fields(node, stored=node.name in outer) if is_pool else node
+
+        return rewrite_graph(graph, rule)
+
+    def decide(self, graph: Graph) -> Mapping[str, tuple[bool, str]]:
+        """Whether each pool is stored, and why, by name. Raises `ModgraphError`."""
+        obstacles = {name: find_obstacle(pool, graph) for name, pool in graph.pools().items()}
+        wrong = [(graph.pools()[name], reason) for name, reason in obstacles.items() if reason]
+        if self.asked == STORED and wrong:
+            faults = (CannotStore(span=pool.span, pool=pool.name, reason=reason) for pool, reason in wrong)
+            raise ModgraphError([*faults])
+        return {name: self._decide_one(pool, graph, obstacles[name]) for name, pool in graph.pools().items()}
+
+    def _decide_one(self, pool: PoolNode, graph: Graph, obstacle: str) -> tuple[bool, str]:
+        if self.asked == MODULES:
+            return False, "as requested"
+        reason = obstacle or dict(self.apart).get(pool.name, "") or find_frozen(pool)
+        if reason:
+            return False, reason
+        if self.asked == STORED:
+            return True, "as requested"
+        weights = facts_of(pool).weights
+        if self.exportable:
+            routes = [route for _, route in list_routes_of(pool, graph)]
+            pays = pool.size >= MANY_IN_BUNDLE and all(route.lowering == GATHERED for route in routes)
+            return pays, f"that is smaller from {MANY_IN_BUNDLE} modules on, where their weights are gathered by index"
+        if self.accelerated:
+            return True, "one product for all modules, and no weight is copied in a step"
+        few = f"it pays from {MANY} modules on, of at most {FEW_WEIGHTS:,} weights"
+        return pool.size >= MANY and weights <= FEW_WEIGHTS, f"{few}; it has {pool.size:,} of {weights:,}"
+
+
+def find_obstacle(pool: PoolNode, graph: Graph) -> str:
+    """The reason why a pool cannot be stored; empty if it can."""
+    if not pool.is_homogeneous:
+        return "its modules are of several kinds"
+    if pool.has_pools:
+        return "its modules have pools of their own"
+    ops = [node.op for node in pool.region(0).graph.nodes_of(OpNode)]
+    if not any(op.all_weights() for op in ops):
+        return "its modules have no weights"
+    for op in ops:
+        if any(weight.buffer for weight in op.all_weights()) or op.over_batch:
+            return f"{op.name} has a state or reads all messages of its module"
+        if op.by_chance:
+            return f"{op.name} is random in training, and noise is sampled for each module"
+        if op.all_weights() and not op.gathers:
+            return f"{op.name} does not run on stacked weights"
+    if any(name.startswith(f"{pool.name}.") for name in find_module_axes(graph)):
+        return "its weights have an axis that may grow"
+    if any(isinstance(part.graph.declaration_of(route), OneModule) for part, route in list_routes_of(pool, graph)):
+        return "a route names one of its modules, and only that one learns from it"
+    return ""
+
+
+def find_frozen(pool: PoolNode) -> str:
+    """The reason why a pool that has grown is not stored: old modules are frozen. Empty otherwise."""
+    frozen = any(node.frozen for node in pool.region(0).graph.nodes_of(OpNode))
+    return f"its first {pool.size - pool.grown} modules are frozen" if frozen and pool.grown else ""
+
+
+def list_routes_of(pool: PoolNode, graph: Graph) -> Iterator[tuple[Part, RouteNode]]:
+    """List the routes to a pool, in scans too."""
+    for part in graph.parts():
+        for route in part.graph.nodes_of(RouteNode):
+            if part.graph.pool_of(route).name == pool.name:
+                yield part, route
+
+
+def explain_pools(graph: Graph, store: Store) -> dict[str, str]:
+    """How each pool of a lowered graph is held, with the reason, by name."""
+    found = store.decide(graph)
+    return {name: f"{STORED if stored else 'module by module'}; {reason}" for name, (stored, reason) in found.items()}
