@@ -21,6 +21,7 @@ from modgraph.passes import (
     apply_passes,
     choices,
     edge_lowerings,
+    explain_pools,
     images,
     list_attention,
     list_routes_by_path,
@@ -56,9 +57,20 @@ def compile_report(graph: Graph, model: Model) -> str:
     lines += describe_lowerings(attention, "attention")
     lines += _scans(model.computed)
     lines += describe_lowerings(edge_lowerings(model.computed), "edge route")
-    exported = edge_lowerings(apply_passes(graph, INFERENCE))
-    lines += describe_lowerings(exported, "edge route", when=" when exported")
-    return "\n".join([*lines, *_routes(model.computed)])
+    bundle = apply_passes(graph, INFERENCE)
+    lines += describe_lowerings(edge_lowerings(bundle), "edge route", when=" when exported")
+    return "\n".join([*lines, *_pools(model.computed, bundle), *_routes(model.computed)])
+
+
+def _pools(graph: Graph, bundle: Graph) -> list[str]:
+    """Find which pools are stored, and those that only a bundle stores."""
+    here, there = graph.pools(), bundle.pools()
+    exported = explain_pools(bundle, exportable=True)
+    others = {name: exported[name] for name in there if name in here and there[name].stored > here[name].stored}
+    return [
+        *describe_lowerings(explain_pools(graph), "pool"),
+        *describe_lowerings(others, "pool", when=" when exported"),
+    ]
 
 
 def _scans(graph: Graph) -> list[str]:

@@ -10,8 +10,7 @@ Shape suffixes: E rows, M modules, R rows with weights of their own, D input wid
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -27,17 +26,14 @@ class SortedRows:
 
     module: Tensor
     counts: Tensor
+    _known: dict[str, list[int]] = field(default_factory=dict)
 
-    @cached_property
-    def ends(self) -> Tensor:
-        """The end of each module's rows [M]."""
-        return self.counts.cumsum(0)
-
-    @cached_property
+    @property
     def sizes(self) -> list[int]:
-        """The counts as numbers, which waits for the device."""
-        found: list[int] = self.counts.tolist()
-        return found
+        """The counts as numbers, for which the first call waits for the device."""
+        if "sizes" not in self._known:
+            self._known["sizes"] = self.counts.tolist()
+        return self._known["sizes"]
 
 
 GroupedFunction = Callable[..., Tensor]  # SortedRows and messages [E, ...] to results [E, ...]
@@ -116,23 +112,27 @@ def spread_rows(own_RC: Tensor, rank: int) -> Tensor:
 def run_linear(weights: Weights, rows: SortedRows, x: Tensor) -> Tensor:
     """Apply linear maps to rows [E, ..., D] sorted by module: as one grouped product where there is one for them."""
     weight_MVD, bias_MV = weights["weight"], weights.get("bias")
-    if not len(x) or not has_product(x, weight_MVD):
-        maps = zip(
-            weight_MVD.unbind(0), [None] * len(weight_MVD) if bias_MV is None else bias_MV.unbind(0), strict=True
-        )
-        parts = zip(torch.split(x, rows.sizes), maps, strict=True)
-        found = [F.linear(part, *own) for part, own in parts if len(part)]
-        return torch.cat(found) if found else F.linear(x, weight_MVD[0], None if bias_MV is None else bias_MV[0])
+    if not has_product(x, weight_MVD) or not len(x):
+        return _run_each(weight_MVD, bias_MV, torch.split(x, rows.sizes))
     each = x[0, ..., 0].numel()  # vectors per message
     kind = type_of_product(x)
-    flat = x.reshape(-1, x.shape[-1]).to(kind)
-    y = F.grouped_mm(flat, weight_MVD.transpose(1, 2).to(kind), offs=(rows.ends * each).to(torch.int32))
+    flat, ends_M = x.reshape(-1, x.shape[-1]).to(kind), rows.counts.cumsum(0) * each
+    y = F.grouped_mm(flat, weight_MVD.transpose(1, 2).to(kind), offs=ends_M.to(torch.int32))
     if y.requires_grad:
         y.register_hook(Tensor.contiguous)  # type: ignore[no-untyped-call]  # grouped_mm refuses an expanded gradient
     y = y.reshape(*x.shape[:-1], -1)
     return y if bias_MV is None else y + spread_rows(bias_MV[rows.module], x.dim() - 1).to(kind)
 
 
+def _run_each(weight_MVD: Tensor, bias_MV: Tensor | None, parts: Sequence[Tensor]) -> Tensor:
+    """Apply each linear map to its part; a traced graph cannot ask which parts are empty."""
+    bias = [None] * len(parts) if bias_MV is None else bias_MV.unbind(0)
+    maps = [*zip(parts, weight_MVD.unbind(0), bias, strict=True)]
+    some = maps if is_traced(parts[0]) else [each for each in maps if len(each[0])]
+    return torch.cat([F.linear(*each) for each in some or maps[:1]])
+
+
+GROUPED = {"cpu": (torch.float32, torch.bfloat16), "cuda": (torch.bfloat16,)}  # dtypes of grouped products, by device
 ALIGNED = 16  # bytes: those of a row of a grouped product must be a multiple
 
 
@@ -144,10 +144,11 @@ def type_of_product(x: Tensor) -> torch.dtype:
 
 def has_product(x: Tensor, *weights: Tensor) -> bool:
     """Whether torch has a grouped product of x with matrices [..., V, D]: on the processor or in 16 bits, aligned."""
-    kind = type_of_product(x)
-    known = (torch.float32, torch.bfloat16) if x.device.type == "cpu" else (torch.bfloat16,)
-    lengths = (size * kind.itemsize for weight in weights for size in weight.shape[-2:])
-    return kind in known and not torch.compiler.is_compiling() and all(each % ALIGNED == 0 for each in lengths)
+    known = GROUPED.get(x.device.type, ())
+    if not known or is_traced(x) or type_of_product(x) not in known:
+        return False
+    lengths = (size * type_of_product(x).itemsize for weight in weights for size in weight.shape[-2:])
+    return all(each % ALIGNED == 0 for each in lengths)
 
 
 def pays(x: Tensor, module: nn.Module) -> bool:
@@ -155,6 +156,11 @@ def pays(x: Tensor, module: nn.Module) -> bool:
     grouped product. Elsewhere it costs a copy of the weights."""
     matrices = (weight for weight in module.parameters() if weight.dim() == 2)
     return x.device.type == "cuda" and len(x) > 0 and has_product(x, *matrices)
+
+
+def is_traced(x: Tensor) -> bool:
+    """Whether a graph is traced, or x has no numbers, so that its length is not known."""
+    return torch.compiler.is_compiling() or not isinstance(x.shape[0], int)
 
 
 def slices(x: Tensor, counts: Tensor) -> Sequence[Tensor]:

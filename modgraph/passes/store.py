@@ -12,12 +12,11 @@ from modgraph.ir import Graph, Node, OpNode, Part, PoolNode, RouteNode, facts_of
 from modgraph.passes.errors import CannotStore
 from modgraph.passes.infrastructure import Pass
 from modgraph.routers import GATHERED, OneModule
-from modgraph.routers.choice import FEW_WEIGHTS
+from modgraph.routers.choice import FEW_WEIGHTS, MANY_IN_BUNDLE
 
 AUTO, STORED, MODULES = "auto", "stored", "modules"
 WAYS = (AUTO, STORED, MODULES)
 MANY = 32  # modules; with fewer, a step takes about as long either way
-MANY_IN_BUNDLE = 256  # with so many, a node for each module is slow to export and to run
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,11 @@ def list_routes_of(pool: PoolNode, graph: Graph) -> Iterator[tuple[Part, RouteNo
                 yield part, route
 
 
-def explain_pools(graph: Graph, store: Store) -> dict[str, str]:
-    """How each pool of a lowered graph is held, with the reason, by name."""
-    found = store.decide(graph)
-    return {name: f"{STORED if stored else 'module by module'}; {reason}" for name, (stored, reason) in found.items()}
+def explain_pools(graph: Graph, exportable: bool = False) -> dict[str, str]:
+    """Whether each pool of a lowered graph is stored, with the reason, by name."""
+    found = dict[str, str]()
+    for name, (stored, reason) in Store(exportable=exportable).decide(graph).items():
+        now = graph.pools()[name].stored
+        how = "stored, one tensor for each weight" if now else "module by module"
+        found[name] = f"{how}; {reason if now == stored else 'as requested'}"
+    return found

@@ -23,7 +23,6 @@ from modgraph.data.batches import Batch
 from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.ir import Graph, find_learnt_weights
-from modgraph.log import log
 from modgraph.metrics.metrics import Metrics, results_of
 from modgraph.passes.gradients import drop_sparse_gradients
 from modgraph.recipes.optimizers import Optimizer
@@ -37,7 +36,7 @@ from modgraph.training.named_parts import ScheduledState, find_scheduled_states
 from modgraph.training.processes import Processes, divide_like, whole
 from modgraph.training.sections import BLOCKS, Train
 from modgraph.training.stages import Staged
-from modgraph.training.storage import STEPS, choose_storage, join_state, split_state
+from modgraph.training.storage import STEPS, choose_storage, explain_apart, join_state, split_state
 
 WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")  # torch excludes them from compilation
 
@@ -112,7 +111,9 @@ def train_state(
     computed = drop_sparse_gradients(learner.graph) if dense else learner.graph
     learnt = find_learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
     kept = checkpoint.optimizer if checkpoint is not None and (same_phase or phase.goes_on) else {}
-    store = choose_storage(train.pools, processes.device, graph, learnt, kept)
+    store, say = choose_storage(train.pools, processes.device, graph, learnt, kept), processes.say
+    for line in explain_apart(store, computed):
+        say(line)
     model = build(computed, seed=train.seed, asked=learner.wanted, store=store)
     scheduled = find_scheduled_states(model, graph, train.states or {})
     with nullcontext() if checkpoint is None else refusing_damage(checkpoint):
@@ -128,7 +129,7 @@ def train_state(
     if cut and processes.divides:
         raise ModgraphError([CannotDivide(weights=list_names(sorted(cut)))])
     wanted = [*metrics.wanted, *learner.wanted, *model.moved_states.results.values()]
-    objective, say = Objective(model, wanted), log.info if processes.is_rank_zero else lambda _: None
+    objective = Objective(model, wanted)
     if train.compile == BLOCKS:
         compile_blocks(objective, model, say)
     elif train.compile:

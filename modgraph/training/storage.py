@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.stored import list_stored
+from modgraph.frozen import replace_fields
 from modgraph.ir import Graph, weights_of
-from modgraph.passes import Store
+from modgraph.passes import STORED, Store
 from modgraph.store.checkpoint import OptimizerState
 
 STEPS = "step"  # a field that torch's optimizers keep as one number for each weight
@@ -23,6 +24,16 @@ def choose_storage(asked: str, device: torch.device, graph: Graph, learnt: Set[s
     """Choose which pools to store, for the weights that learn and the state of the optimizer that goes on."""
     apart = ((name, _find_difference(name, graph, learnt, kept)) for name in graph.pools())
     return Store(asked, accelerated=device.type == "cuda", apart=tuple((name, why) for name, why in apart if why))
+
+
+def explain_apart(store: Store, graph: Graph) -> list[str]:
+    """Explain which pools this training does not store, though they are asked for, or though it would pay."""
+    plain = replace_fields(store, apart=()).decide(graph)
+    return [
+        f"pool {name} is not stored: {reason}"
+        for name, (stored, reason) in store.decide(graph).items()
+        if not stored and (plain[name][0] or store.asked == STORED)
+    ]
 
 
 def _find_difference(pool: str, graph: Graph, learnt: Set[str], kept: OptimizerState) -> str:

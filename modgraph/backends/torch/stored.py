@@ -14,7 +14,7 @@ from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.regions import CompiledPool, Expert
 from modgraph.ir import OpNode, PoolNode, join_name
 from modgraph.nn import Parameter
-from modgraph.nn.grouped import SortedRows, Stack, weights_of
+from modgraph.nn.grouped import SortedRows, Stack, is_traced, weights_of
 
 FEW_GATHERED = 2**10  # gathering so many numbers takes as long as a module's share of a grouped product
 
@@ -104,7 +104,8 @@ class StoredPool(CompiledPool):
 
     def run_sorted(self, x: Tensor, module: Tensor, counts: Tensor) -> Tensor:
         """Gather the weights of each message's module if they are few, else run all modules as grouped products."""
-        if torch.compiler.is_exporting() or len(x) * self.numbers <= FEW_GATHERED * self.size:
+        is_small = not is_traced(x) and len(x) * self.numbers <= FEW_GATHERED * self.size
+        if is_small or torch.compiler.is_exporting():  # an exported graph has no node for each module
             return self.stack_weights()(module, x)
         run_grouped = self.group_modules()
         assert run_grouped is not None, "all ops of a stored pool run on stacked weights"
