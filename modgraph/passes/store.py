@@ -16,7 +16,8 @@ from modgraph.routers.choice import FEW_WEIGHTS, MANY_IN_BUNDLE
 
 AUTO, STORED, MODULES = "auto", "stored", "modules"
 WAYS = (AUTO, STORED, MODULES)
-MANY = 32  # modules; with fewer, a step takes about as long either way
+MANY, VERY_MANY = 32, 256  # modules; with fewer than many, a step takes about as long either way
+MORE = 4  # times as many weights may a module have where there are very many
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,9 @@ class Store(Pass):
             return pays, f"that is smaller from {MANY_IN_BUNDLE} modules on, where their weights are gathered by index"
         if self.accelerated:
             return True, "one product for all modules, and no weight is copied in a step"
-        few = f"it pays from {MANY} modules on, of at most {FEW_WEIGHTS:,} weights"
-        return pool.size >= MANY and weights <= FEW_WEIGHTS, f"{few}; it has {pool.size:,} of {weights:,}"
+        most = FEW_WEIGHTS * (MORE if pool.size >= VERY_MANY else 1)
+        rule = f"it pays from {MANY} modules on, of at most {most:,} weights; it has {pool.size:,} of {weights:,}"
+        return pool.size >= MANY and weights <= most, rule
 
 
 def find_obstacle(pool: PoolNode, graph: Graph) -> str:

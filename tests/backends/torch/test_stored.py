@@ -73,7 +73,7 @@ def compare_training(stored: Model, separate: Model, steps: int = 5) -> None:
         torch.testing.assert_close(own[name], weight, rtol=0, atol=1e-9, msg=name)
 
 
-def test_weights_have_the_names_and_the_starts_of_modules() -> None:
+def test_weights_have_the_names_and_initial_values_of_modules() -> None:
     stored, separate = build_both(SPEC.format(shape="8", axes="5, 8", region="linear(8) -> scale", route=BY_CHOICE))
     own, theirs = stored.state_dict(), separate.state_dict()
     assert [*own] == [*theirs]
