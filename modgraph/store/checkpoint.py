@@ -23,6 +23,7 @@ from modgraph.store.checkpoint_record import (
     tensors_path,
     tidy,
 )
+from modgraph.store.rows import stack_rows
 
 OPTIMIZER, STATE = "optimizer.", "state."
 COMMON = ("epoch", "step", "facts", "graph", "origin")  # the fields that a checkpoint and its record share
@@ -55,7 +56,8 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: 
     for weight, fields in checkpoint.optimizer.items():
         tensors |= {f"{OPTIMIZER}{key}.{weight}": tensor for key, tensor in fields.items()}
     tensors |= {STATE + name: tensor for name, tensor in checkpoint.state.items()}
-    content = save({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())})
+    stacked = sorted(stack_rows({name: tensor.detach().cpu() for name, tensor in tensors.items()}, torch.stack).items())
+    content = save({name: tensor.contiguous() for name, tensor in stacked})
     path = path_of(folder, checkpoint.step)
     again, digest = has_second_name(path) is False, hashlib.sha256(content).hexdigest()
     common = {name: getattr(checkpoint, name) for name in COMMON}

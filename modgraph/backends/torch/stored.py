@@ -119,10 +119,11 @@ class StoredPool(CompiledPool):
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         found = super().state_dict(*args, destination=destination, prefix=prefix, keep_vars=keep_vars)
-        rows = {path: whole(each.weight).unbind(0) for path, each in self.arrays.items()}
+        weights = {path: whole(each.weight) for path, each in self.arrays.items()}
+        rows = {path: (each if keep_vars else each.detach()).unbind(0) for path, each in weights.items()}
         for j in range(self.size):
             for path, own in rows.items():
-                found[f"{prefix}{j}.{path}"] = own[j] if keep_vars else own[j].detach()
+                found[f"{prefix}{j}.{path}"] = own[j]
         return found
 
     def _load_from_state_dict(
