@@ -13,7 +13,7 @@ EACH = "*"
 
 
 def stack_rows(tensors: Mapping[str, Any], stack: Callable[[list[Any]], Any]) -> dict[str, Any]:
-    """Stack tensors whose names differ in a number from 0 on, if there are very many names; `stack` is that of torch."""
+    """Stack tensors whose names differ in a number from 0 on, if there are very many; `stack` is that of torch."""
     if len(tensors) <= MOST_NAMES:
         return dict(tensors)
     found, rows = dict[str, Any](), dict[str, dict[str, Any]]()
