@@ -16,7 +16,8 @@ ENDS = (SOURCE, TARGET)
 EDGE = "e"  # the letter of the axis of edges; other axes get other letters
 BY_DENSITY, MESSAGE_PASSING, SCATTER = "by_density", "message_passing", "scatter"
 LOWERINGS = {
-    BY_DENSITY: "edges are data: torch_geometric message passing, and sums by matrices where 1 in 24 pairs is joined",
+    BY_DENSITY: "edges are data: torch_geometric message passing; sums by matrices where more than 1 in 24 pairs are "
+    "joined, and by rows where a batch has few edges",
     MESSAGE_PASSING: "edges are data: torch_geometric message passing",
     SCATTER: "edges are data: rows are gathered at one end and added at the other",
 }
@@ -146,7 +147,7 @@ class _Lowered(TorchModule):
         if declaration is not None and vars(declaration)["lowering"] == SCATTER:
             return TorchModule("modgraph.nn.EdgeScatter", *self.positional, **self.named)
         home = "modgraph.nn.message_passing.EdgeMessagePassing"
-        return TorchModule(home, *self.positional, **self.named, matrices="by_density")
+        return TorchModule(home, *self.positional, **self.named, by_density="by_density")
 
 
 class EdgeRoute(EdgeOp):
@@ -161,7 +162,7 @@ class EdgeRoute(EdgeOp):
 
     @property
     def by_density(self) -> bool:
-        """Whether sums are by matrices where many pairs of nodes are joined."""
+        """Whether each call picks how to compute it, by its numbers of edges and nodes."""
         return bool(vars(self)["lowering"] == BY_DENSITY)
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
