@@ -3,8 +3,8 @@
     python benchmarks/edges.py [--quick] [--nodes 64 256 1024] [--batch 4] [--rounds 15] [--threads 1]
 
 A step is forward and backward of `x -> linear(64) by w over link`. The floor does the same in plain torch with a matrix
-over all pairs of nodes that is made of the edges. Lowerings take turns, and times are the least of processor time, divided
-by those of the floor. A model picks a lowering at each call; the goal is that its pick takes at most 1.2 of the best lowering.
+over all pairs of nodes that is made of the edges. Lowerings take turns, and times are the least of processor time,
+divided by those of the floor. A model picks a lowering at each call; the goal is at most 1.2 of the best.
 """
 
 from __future__ import annotations

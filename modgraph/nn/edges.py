@@ -135,7 +135,7 @@ FEW = 4096  # edges of a batch that take less time than message passing takes to
 def are_dense(x: Tensor, edges: Tensor, origins: int, nodes: int) -> bool:
     """Whether a matrix over all pairs of nodes is faster than the edges [B, E, 2] by themselves.
 
-    On a CPU, values x that are not finite are joins along their edges alone; elsewhere that would be a wait.
+    On a CPU, values x that are not finite go along edges alone; elsewhere that would be a wait.
     """
     if torch.compiler.is_exporting() or PAIRS * edges.shape[1] < origins * nodes:
         return False
