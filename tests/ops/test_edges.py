@@ -244,6 +244,8 @@ MISTAKES = {
     "input link: edge[node, node] input w: float[link, 3] y = x by w over link output y": "do not fit messages",
     "input link: edge[node, node] y = link + 1 output y": "add: it takes no edges",
     "input link: edge[node, node] pool p[2] = linear(4) y = link -> p output y": "it takes no edges",
+    "input link: edge[node, node] pool p[2] = linear(4) y = (x, link) -> p output y": "its modules take no edges",
+    'input link: edge[node, node] back = link -> rename(node="other") output x': "rename: it takes no edges",
     "input link: edge[node, node] output link": "edges are an input, not an output",
     "constant link: edge[node, node] = [[0, 1]] output x": "constant edges join axes with a length",
     "pool p[3] = linear(4) constant link: edge[p, p] = [[0, 3]] h = x -> p y = (h, link) -> aggregate output y": (
