@@ -31,6 +31,7 @@ class Pool(nn.Module):
             self.size += 1
         self.rank = rank
         self.result_rank = result_rank
+        self.can_group: bool | None = None  # not known yet
 
     def __len__(self) -> int:
         return self.size
@@ -62,12 +63,18 @@ class Pool(nn.Module):
         """Stack the modules' weights into a function of rows sorted by module; None if an op has no such form."""
         return group_modules([self.expert(j) for j in range(self.size)])
 
+    def runs_at_once(self, x: Tensor) -> bool:
+        """Whether `run_sorted` runs all modules at once on messages like x, and needs no numbers of messages."""
+        if pays(x, self.expert(0)) and self.can_group is None:
+            self.can_group = self.group_modules() is not None
+        return pays(x, self.expert(0)) and bool(self.can_group)
+
     def run_sorted(self, x: Tensor, module: Tensor, counts: Tensor) -> Tensor:
         """Apply the modules to messages x [E, message] sorted by module [E]: [E, result].
 
         `counts` [M] are the numbers of messages. Every module runs, so that all get gradients.
         """
-        run_grouped = self.group_modules() if pays(x, self.expert(0)) else None
+        run_grouped = self.group_modules() if self.runs_at_once(x) else None
         if run_grouped is not None:
             return run_grouped(SortedRows(module, counts.cumsum(0)), x)
         return torch.cat([self.expert(j)(part) for j, part in enumerate(slices(x, counts))])
