@@ -24,14 +24,15 @@ LOWERINGS = {
 HOW = "how it is computed; bundles and PyTorch source scatter"
 RECEIVES = "the end of each edge that receives"
 OF_EDGES = Operand("edges", "...", dtype="edge")
-OF_NODES = Operand("nodes", "...", dtype="any", optional=True)
+NODES = "nodes"
+OF_NODES = Operand(NODES, "...", dtype="any", optional=True)
 
 
 class EdgeOp(Op):
     """Base of ops on edges. A value over `nodes` is their last operand where nothing else has the nodes' axis; only its
     length counts."""
 
-    nondifferentiable: ClassVar[tuple[str, ...]] = ("edges", "nodes")
+    nondifferentiable: ClassVar[tuple[str, ...]] = ("edges", NODES)
     takes_edges = True
     needs_nodes = False
     moves_edges = True  # a result at an edge may read other edges
@@ -87,7 +88,7 @@ class EdgeOp(Op):
         def read(axis: Axis) -> Place:
             return place_at(places[axis.name]) if axis.name and axis.name in places else everywhere(axis)
 
-        values = ((at, shape) for at, shape in enumerate(use.shapes) if names[at] != "nodes")
+        values = ((at, shape) for at, shape in enumerate(use.shapes) if names[at] != NODES)
         return (tuple(Reading(at, tuple(map(read, shape))) for at, shape in values),)
 
 

@@ -281,3 +281,15 @@ def test_every_op_of_edges_is_lowered_to_what_is_asked() -> None:
     computed = modgraph.loads(f"model m() {{ {EVERYTHING} }}").build(lowering="scatter").computed
     found = [vars(node.op)["lowering"] for node in computed.nodes_of(OpNode) if "lowering" in vars(node.op)]
     assert len(found) == 4 and {*found} == {"scatter"}
+
+
+def test_layers_share_the_degrees_of_their_nodes() -> None:
+    """Each layer counts the nodes by a value of its own, and values over the same nodes count the same."""
+    layer = "block layer() { input z: float[n, d] input on: edge[n, n] s = on -> degree "
+    layer += "weights = (1 / (s + 1), on) -> at_source y = z by weights over on output y }"
+    program = modgraph.loads(
+        f"{layer} model m() {{ input x: float[node, 4] input link: edge[node, node] "
+        "h = (x, link) -> layer -> relu y = (h, link) -> layer output y }"
+    )
+    names = [type(node.op).name for node in program.build().computed.nodes_of(OpNode)]
+    assert [names.count(each) for each in ("degree", "at_source", "send")] == [1, 1, 2]
