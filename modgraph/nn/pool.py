@@ -31,6 +31,7 @@ class Pool(nn.Module):
             self.size += 1
         self.rank = rank
         self.result_rank = result_rank
+        self.can_group: bool | None = None  # not known yet
 
     def __len__(self) -> int:
         return self.size
@@ -67,12 +68,18 @@ class Pool(nn.Module):
         experts = self.experts()
         return Stack.from_modules(experts).run_sorted if can_stack(experts[0]) else None
 
+    def runs_at_once(self, x: Tensor) -> bool:
+        """Whether `run_sorted` runs all modules at once on messages like x, and needs no numbers of messages."""
+        if pays(x, self.expert(0)) and self.can_group is None:
+            self.can_group = self.group_modules() is not None
+        return pays(x, self.expert(0)) and bool(self.can_group)
+
     def run_sorted(self, x: Tensor, module: Tensor, counts: Tensor) -> Tensor:
         """Apply the modules to messages x [E, message] sorted by module [E]: [E, result].
 
         `counts` [M] are the numbers of messages. Every module gets a gradient, zero if it has no message.
         """
-        run_grouped = self.group_modules() if pays(x, self.expert(0)) else None
+        run_grouped = self.group_modules() if self.runs_at_once(x) else None
         if run_grouped is not None:
             return run_grouped(SortedRows(module, counts), x)
         return torch.cat([expert(part) for expert, part in zip(self.experts(), slices(x, counts), strict=True)])

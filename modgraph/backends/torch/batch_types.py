@@ -126,7 +126,7 @@ class BatchTypes:
     def _check_ends(self, name: str, batch: Batch, sizes: Sizes) -> None:
         """Raises `ValueError` for edges at nodes that an example does not have; a device would have to wait."""
         value = batch[name]
-        if value.device.type != "cpu" or not value.numel():
+        if value.device.type != "cpu" or not value.numel() or self._are_within(name, batch, sizes):
             return
         counts = self.labels[name].make_mask(batch)
         for end, (axis, length) in enumerate(self.ends[name]):
@@ -142,6 +142,14 @@ class BatchTypes:
                 edge = f"edge {place} of example {example} {('begins', 'ends')[end]} at {int(ids[example, place])}"
                 described = self._describe(name, self._type_of(name))
                 raise ValueError(f"{described}: {edge}, and {axis.name} has 0 to {int(nodes) - 1}")
+
+    def _are_within(self, name: str, batch: Batch, sizes: Sizes) -> bool:
+        """Whether all ends, those of padding too, are places that the nodes of every example have at both ends."""
+        full = (sizes.get(axis.lengths, (axis.size, ""))[0] for axis, _ in self.ends[name])
+        most = min((each for each in full if each is not None), default=0)
+        given = [batch[length] for _, length in self.ends[name] if length in batch]
+        least, largest = batch[name].aminmax()
+        return int(least) >= 0 and int(largest) < min([most, *(int(each.min()) for each in given)])
 
     def _check_numbers(self, batch: Batch, sizes: Sizes) -> None:
         """Raises `ValueError` for ids beyond their type and lengths beyond their axis; a device would have to wait."""

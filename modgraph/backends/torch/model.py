@@ -218,20 +218,20 @@ class Model(Namespace):
                 raise TypeError(f'{self.graph.name} has no input "{name}" left; its inputs: {", ".join(names)}')
         return given | named
 
-    def _values(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Collect the values of inputs and targets. Absent lengths are those of full examples.
+    def _values(self, given: dict[str, Tensor]) -> dict[str, Any]:
+        """Collect the values of inputs and targets. Absent lengths, of full examples, are None.
 
         In training, the padding of inputs repeats the last element.
         """
         known = (self._inputs, self._targets, self._forced)
-        values = {name: ids(each) for name, each in given.items() if any(name in names for names in known)}
+        values: dict[str, Any] = {
+            name: ids(each) for name, each in given.items() if any(name in names for names in known)
+        }
         for name, type_ in self._inputs.items():
             if name not in values and type_.dtype == "length":
-                places = ((source, other.find_length(type_.of)) for source, other in self._inputs.items())
-                full = next(((given[source], at) for source, at in places if at is not None and source in given), None)
-                if full is not None:
-                    x, at = full
-                    values[name] = torch.full(x.shape[:1], x.shape[1 + at], device=x.device)
+                of = type_.of
+                if any(other.find_length(of) is not None and source in given for source, other in self._inputs.items()):
+                    values[name] = None
             if name not in values:
                 described = "" if type_.dtype == "length" else f": {type_}"
                 raise TypeError(f'{self.graph.name} needs the input "{name}"{described}')

@@ -20,7 +20,9 @@ from torch_geometric.nn import MessagePassing as PlainMessagePassing
 from modgraph.nn.choice import Records
 from modgraph.nn.choice_routes import edge_messages, flat
 from modgraph.nn.edges import (
+    FEW,
     Counted,
+    EdgeScatter,
     are_dense,
     count_nodes,
     number_ends,
@@ -127,8 +129,8 @@ class WeightedMessagePassing(MessagePassing):
 class EdgeMessagePassing(MessagePassing):
     """The definition where edges are data: the message of a node, or of an edge, times its weights.
 
-    Arguments and tensors are those of `EdgeScatter`. With `matrices`, sums of values of nodes are products with a
-    matrix where many pairs of nodes are joined.
+    Arguments and tensors are those of `EdgeScatter`. With `by_density`, sums of values of nodes are products with a
+    matrix where many pairs of nodes are joined, and few edges scatter.
     """
 
     def __init__(
@@ -140,20 +142,23 @@ class EdgeMessagePassing(MessagePassing):
         counted: Counted,
         weights: str = "",
         reduce: str = "sum",
-        matrices: bool = False,
+        by_density: bool = False,
     ) -> None:
         super().__init__(aggr=reduce, flow="source_to_target")
         self.values, self.result, self.weights = values, result, weights
         self.end, self.reads, self.counted = end, reads, counted
-        self.matrices = matrices and reads and reduce == "sum"
+        self.by_density, self.sums_nodes = by_density, reads and reduce == "sum"
+        self.scatter = EdgeScatter(values, result, end, reads, counted, weights, reduce)
 
     def forward(self, x: Tensor, edges: Tensor, *others: Tensor, mask: Masks | None = None) -> Tensor:
         """x and edges [B, E, 2] give the axes of `result`, with nodes in place of edges."""
         nodes = count_nodes(self.counted, (x, edges, *others))
-        if self.matrices and are_dense(edges, x.shape[1 + self.values.index("e")], nodes):
+        if self.by_density and self.sums_nodes and are_dense(x, edges, x.shape[1 + self.values.index("e")], nodes):
             weights, own = others[0] if self.weights else None, None if mask is None else mask[1]
             letters = self.values, self.weights, self.result
             return sum_by_matrices(x, edges, weights, own, letters, self.end, nodes)
+        if self.by_density and edges.shape[0] * edges.shape[1] <= FEW:
+            return self.scatter.forward(x, edges, *others, mask=mask)
         receiver_E = number_receivers(edges, self.end, nodes, None if mask is None else mask[1])
         values = order_rows(x, self.values, self.result)
         origins = values.flatten(0, 1)
