@@ -14,7 +14,7 @@ from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.regions import CompiledPool, Expert
 from modgraph.ir import OpNode, PoolNode, join_name
 from modgraph.nn import Parameter
-from modgraph.nn.grouped import SortedRows, Stack, is_traced, weights_of
+from modgraph.nn.grouped import SortedRows, Stack, is_traced, pays, weights_of
 
 FEW_GATHERED = 2**10  # gathering so many numbers takes as long as a module's share of a grouped product
 
@@ -101,6 +101,9 @@ class StoredPool(CompiledPool):
 
     def each(self, message: Callable[[int], Tensor]) -> Tensor:
         return self.rows(torch.stack([message(j) for j in range(self.size)], -self.rank - 1))
+
+    def runs_at_once(self, x: Tensor) -> bool:
+        return pays(x, self._one[0])
 
     def run_sorted(self, x: Tensor, module: Tensor, counts: Tensor) -> Tensor:
         """Gather the weights of each message's module if they are few, else run all modules as grouped products."""
