@@ -196,7 +196,8 @@ class RouteNode(Node, kind="route"):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionNode(Node, kind="decision"):
-    """The decision of a router text at one use. It has no results: the router's body computes its operands.
+    """The decision of a router text at one use, or of a route by ids. It has no results: the ops of the router's body,
+    or of the weights, compute its operands.
 
     Its slots are `tokens`, the `value` of the use, and a slot for each record and each of the `rounds`: the last round
     has the record's name, earlier ones are numbered from 1. Axes have the names of the body. `label` is the name of the
