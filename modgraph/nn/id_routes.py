@@ -18,7 +18,7 @@ from modgraph.nn.padding import apply_mask
 from modgraph.nn.pool import Pool
 
 
-class ChosenIds(Layer):
+class IdChoice(Layer):
     """A router whose ids and gates are operands; it sums their last `slots` axes. `rank` is that of a token."""
 
     slots: int
@@ -29,7 +29,7 @@ class IdRoute(nn.Module):
     """A route by ids. A subclass is a lowering: it computes the total of the messages."""
 
     def forward(
-        self, tokens: Tensor, pool: Any, router: ChosenIds, ids: Tensor, gates: Tensor, mask: Tensor | None = None
+        self, tokens: Tensor, pool: Any, router: IdChoice, ids: Tensor, gates: Tensor, mask: Tensor | None = None
     ) -> Tensor:
         """Tokens [..., message], ids and gates [..., slots] give [..., result]. Padding gets zeros."""
         tokens_S, ids_SK, gates_SK = flatten_edges(tokens, ids, gates, router.slots, router.rank, mask)

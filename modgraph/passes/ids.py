@@ -27,7 +27,7 @@ from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.situation import StopGradient
 from modgraph.passes.infrastructure import Moved, Pass
 from modgraph.passes.one_hot import Builder, Slots, read_slots
-from modgraph.routers import ChosenIds
+from modgraph.routers import IdChoice
 from modgraph.routers.choice import TokenChoice
 from modgraph.types import Misfit
 
@@ -81,14 +81,14 @@ class ByIds(Pass):
             slots = read_slots(graph.inputs(route.name)["weights"], pool.axis, builder, pool.size >= self.many)
         except Misfit:
             return None
-        return None if slots is None else Found(ChosenIds(slots=slots.count), slots, builder)
+        return None if slots is None else Found(IdChoice(slots=slots.count), slots, builder)
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
     """How a route goes by ids: its router, the ids and gates, and the nodes that compute them."""
 
-    router: ChosenIds
+    router: IdChoice
     slots: Slots
     builder: Builder
 
@@ -111,10 +111,10 @@ def _build(route: RouteNode, found: Found, graph: Graph) -> Built:
     }
     facts: dict[str, Any] = {"records": router.records, "facts": router.facts, "label": route.label or route.name}
     decision = DecisionNode(name=f"{route.name}~decision", **facts)
-    sent = {"tokens": inputs["tokens"], "value": Result(route.name), **records}
+    read = {"tokens": inputs["tokens"], "value": Result(route.name), **records}
     moved = {Result(route.name, at): value for at, value in enumerate(records.values(), start=1)}
     uses = {decision.name: graph.uses(route.name)}
-    return Built((*nodes, *builder.nodes[before:], (decision, sent)), uses, moved)
+    return Built((*nodes, *builder.nodes[before:], (decision, read)), uses, moved)
 
 
 def _record(name: str, value: Result, ops: Iterable[Op], builder: Builder) -> Result:

@@ -148,7 +148,7 @@ class _Reader:
         found = self.read(choice)
         if found is None or found.gates is not None or found.count != 1 or not found.distinct:
             return None
-        at = self._look_up(scores, [*range(len(self.graph.type_of(scores).shape))], found)
+        at = self._gather(scores, [*range(len(self.graph.type_of(scores).shape))], found)
         return None if at is None else replace(found, gates=self.builder.add("gates", Softmax(axis=-1), at))
 
     # ------------------------------------------------------------ products
@@ -196,15 +196,15 @@ class _Reader:
                 break
             other, axes = next(iter(self.graph.inputs(node.name).values())), axes[:-1]  # equal for all modules
             node = self.graph[other.node]
-        look_up = rank in axes
-        found = self._look_up(other, axes, slots) if look_up else self.builder.spread(other, axes, slots.ids)
+        own = rank in axes  # a value of each module
+        found = self._gather(other, axes, slots) if own else self.builder.spread(other, axes, slots.ids)
         if found is None:
             return None
         if slots.gates is None and isinstance(op, Multiply):
             return replace(slots, gates=found)
         return replace(slots, gates=self.builder.add("gates", op, self.builder.make_gates(slots), found))
 
-    def _look_up(self, table: Result, axes: list[int], slots: Slots) -> Result | None:
+    def _gather(self, table: Result, axes: list[int], slots: Slots) -> Result | None:
         """Look up a value [..., modules] at the ids."""
         ids, shape, outer = self.builder.shape_of(slots.ids), self.builder.shape_of(table), self._outer(slots)
         if axes[-1:] != [len(outer)]:

@@ -14,7 +14,7 @@ from modgraph.types import Axes, Axis, Misfit, TensorType, format_shape, require
 MANY_MODULES = 64  # from here on, running each module on its few tokens takes longer than copying their weights
 
 
-class ChosenIds(Router, name="chosen_ids"):
+class IdChoice(Router, name="chosen_ids"):
     """Send each token to the modules that ids name, times gates: y = Σ g_s f_id(s)(x) over slots s.
 
     `x -> pool by w` means this router if w is a product of gates and `one_hot` of ids, perhaps summed over slots. The

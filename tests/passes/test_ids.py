@@ -19,7 +19,7 @@ from modgraph.ir import Graph, RouteNode, ScanNode
 from modgraph.passes import OPTIMISE, TRAINING, ByIds, Lower, Pass, apply_passes, optimise
 from tests.papers.test_papers import HOME
 
-CHOSEN = "(s -> softmax) * (s -> top_k(2))"
+LARGEST = "(s -> softmax) * (s -> top_k(2))"
 WEIGHTS = {
     "ids": "id -> one_hot(p)",
     "gates": "g * (id -> one_hot(p))",
@@ -30,9 +30,9 @@ WEIGHTS = {
     "shared by modules": '(id -> one_hot(p) -> sum(axis="slot")) * (s -> mean(axis=p) -> new_axis(p, at=-1))',
     "two": 'g * (id -> one_hot(p)) -> sum(axis="slot") -> stop_gradient',
     "difference": '(g * (id -> one_hot(p)) -> sum(axis="slot")) - 2 * (one -> one_hot(p)) * (s -> tanh)',
-    "largest": CHOSEN,
+    "largest": LARGEST,
     "softmax among the largest": "(s, s -> top_k(2)) -> masked_softmax",
-    "share of the largest": f"({CHOSEN}) / (({CHOSEN}) -> sum(axis=-1) -> new_axis(p, at=-1))",
+    "share of the largest": f"({LARGEST}) / (({LARGEST}) -> sum(axis=-1) -> new_axis(p, at=-1))",
 }
 NAMED = {"contraction": '(g, id -> one_hot(p)) -> contract(axis="slot")'}
 OTHER = {
@@ -109,7 +109,7 @@ def test_weights_that_are_no_slots_stay(weights: str) -> None:
 
 
 def test_a_choice_by_scores_goes_by_ids_where_modules_are_many() -> None:
-    graph = modgraph.loads(text_of(CHOSEN)).ir
+    graph = modgraph.loads(text_of(LARGEST)).ir
     assert routed(ByIds(many=10)(graph))[0] == "chosen"
     assert routed(ByIds(many=9)(graph))[0] == "chosen_ids"
 

@@ -142,7 +142,7 @@ def _choice(route: Route, values: list[Value]) -> list[Value]:
     return [Value(type_, tuple(arrays)) for type_, arrays in zip(route.gives, [found, *others], strict=True)]
 
 
-def _chosen_ids(route: Route, values: list[Value]) -> list[Value]:
+def _by_ids(route: Route, values: list[Value]) -> list[Value]:
     """Each slot's message goes to the module of its id, times its gate: [..., message] and slots to [..., result]."""
     tokens, ids, gates = values
     depth = len(route.outer(tokens.type))
@@ -164,7 +164,7 @@ ROUTERS: dict[str, Callable[[Route, list[Value]], list[Value]]] = {
     "one_module": _one_module,
     "weighted": _weighted,
     "chosen": _choice,
-    "chosen_ids": _chosen_ids,
+    "chosen_ids": _by_ids,
     "chosen_senders": _choice,
 }
 

@@ -26,7 +26,7 @@ from modgraph.ops.arithmetic import BROADCAST
 from modgraph.ops.choice import Above, TopK
 from modgraph.ops.compared import Comparison, Greater, GreaterEqual, Less, LessEqual
 from modgraph.ops.ids import TopKIndices
-from modgraph.routers import ChosenIds
+from modgraph.routers import IdChoice
 from modgraph.routers.choice import TokenChoice
 
 Batch = dict[str, Tensor]
@@ -183,7 +183,7 @@ def gate_calls(graph: Graph) -> list[GateCall]:
     for route in graph.nodes_of(RouteNode):
         if isinstance(graph.declaration_of(route), TokenChoice):
             nodes |= {node.name: node for node in _find_choosing(route, graph)}
-        if isinstance(graph.declaration_of(route), ChosenIds):
+        if isinstance(graph.declaration_of(route), IdChoice):
             sources = map(graph.__getitem__, graph.ancestors([graph.inputs(route.name)["ids"].node]))
             nodes |= {
                 node.name: node for node in sources if isinstance(node, OpNode) and isinstance(node.op, TopKIndices)

@@ -30,7 +30,7 @@ from modgraph.nn.edges import (
     split_rows,
     sum_by_matrices,
 )
-from modgraph.nn.id_routes import ChosenIds, flatten_edges
+from modgraph.nn.id_routes import IdChoice, flatten_edges
 from modgraph.nn.padding import apply_mask
 from modgraph.nn.pool import Pool
 from modgraph.nn.weighted import Masks, Weighted, align_axes, mask_operands, order_axes
@@ -89,7 +89,7 @@ class IdMessagePassing(MessagePassing):
     """The definition of a route by ids: each slot's module sends f_id(x_i) to the token, times the slot's gate."""
 
     def forward(
-        self, tokens: Tensor, pool: Pool, router: ChosenIds, ids: Tensor, gates: Tensor, mask: Tensor | None = None
+        self, tokens: Tensor, pool: Pool, router: IdChoice, ids: Tensor, gates: Tensor, mask: Tensor | None = None
     ) -> Tensor:
         """Tokens [..., message], ids and gates [..., slots] give [..., result]."""
         tokens_S, ids_SK, gates_SK = flatten_edges(tokens, ids, gates, router.slots, router.rank, mask)
