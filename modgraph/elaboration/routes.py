@@ -242,7 +242,7 @@ def _require_pool(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: 
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), span=pool.span, **facts)
     if node.is_homogeneous:  # a pool inside a pool counts as a tensor for each of its modules
         tensors = max(elaborator.context.counts["weights"] - before, bool(elaborator.region))
-        elaborator.context.count("weights", (node.size - 1) * tensors, span)
+        elaborator.context.count("weights", (1 if node.is_large else node.size - 1) * tensors, span)
     return node if add_node(elaborator, node, pool.span) else POISON
 
 

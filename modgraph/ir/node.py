@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["block", "router", "module", "round"]
 Once = Literal["", "batch", "scan"]
+NAMED_MODULES = 65_536  # with more, the weights of modules have no names of their own
+EACH = "*"  # stands for every module of a large pool in names of weights
 RECURRENCE = "recurrence"  # the lowering of a scan that computes all steps at once
 
 
@@ -129,6 +131,11 @@ class PoolNode(Node, kind="pool"):
     def is_homogeneous(self) -> bool:
         """Whether all modules are equal but for weights."""
         return len(self.regions) == 1
+
+    @property
+    def is_large(self) -> bool:
+        """Whether each weight of its modules is listed once, as a tensor with a row for each module."""
+        return self.is_homogeneous and self.size > NAMED_MODULES
 
     def region(self, module: int) -> Region:
         """The region of one module."""

@@ -19,6 +19,7 @@ from modgraph.ir import (
     RouterNode,
     rewrite_with_moves,
 )
+from modgraph.ir.analysis.slots import Builder, Slots, read_slots
 from modgraph.ir.node import Inputs
 from modgraph.ops import Op
 from modgraph.ops.axes import NewAxis
@@ -26,10 +27,8 @@ from modgraph.ops.compared import NotEqual
 from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.situation import StopGradient
 from modgraph.passes.infrastructure import Moved, Pass
-from modgraph.passes.one_hot import Builder, Slots, read_slots
 from modgraph.routers import IdChoice
 from modgraph.routers.choice import TokenChoice
-from modgraph.types import Misfit
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,7 @@ class ByIds(Pass):
         if type(router) is not TokenChoice or router.straight:
             return None
         builder = Builder(graph, f"{route.name}~")
-        try:
-            slots = read_slots(graph.inputs(route.name)["weights"], pool.axis, builder, pool.size >= self.many)
-        except Misfit:
-            return None
+        slots = read_slots(graph.inputs(route.name)["weights"], pool.axis, builder, pool.size >= self.many)
         return None if slots is None else Found(IdChoice(slots=slots.count), slots, builder)
 
 

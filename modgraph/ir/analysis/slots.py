@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from modgraph.declare.indexing import Inner, Reading, Use
-from modgraph.ir import Graph, OpNode, Result, build_op
-from modgraph.ir.node import Inputs, Node
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import Inputs, Node, OpNode, Result
+from modgraph.ir.rewrite import build_op
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Mean, Softmax, Sum
 from modgraph.ops.arithmetic import Add, Divide, Multiply, Subtract
@@ -24,7 +25,7 @@ from modgraph.ops.linear import Contract
 from modgraph.ops.lookup import Lookup
 from modgraph.ops.shape import Concat
 from modgraph.ops.situation import StopGradient
-from modgraph.types import Axis, Shape, TensorType
+from modgraph.types import Axis, Misfit, Shape, TensorType
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,14 @@ class Builder:
 
 
 def read_slots(weights: Result, modules: Axis, builder: Builder, by_scores: bool) -> Slots | None:
-    """Read weights, whose last axis is that of the modules, as slots; None if they are none. Raises `Misfit`.
+    """Read weights, whose last axis is that of the modules, as slots; None if they are none.
 
     With `by_scores`, the k largest of some scores are slots too.
     """
-    return _Reader(modules, builder, by_scores).read(weights)
+    try:
+        return _Reader(modules, builder, by_scores).read(weights)
+    except Misfit:  # ids and gates do not align
+        return None
 
 
 class _Reader:
