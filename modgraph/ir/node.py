@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -136,6 +136,11 @@ class PoolNode(Node, kind="pool"):
     def is_large(self) -> bool:
         """Whether each weight of its modules is listed once, as a tensor with a row for each module."""
         return self.is_homogeneous and self.size > NAMED_MODULES
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The keys of its modules in names of weights: their numbers, or a star for all of a large pool."""
+        return (EACH,) if self.is_large else [str(module) for module in range(self.size)]
 
     def region(self, module: int) -> Region:
         """The region of one module."""
