@@ -26,7 +26,7 @@ from modgraph.ops.arithmetic import BROADCAST
 from modgraph.ops.choice import Above, TopK
 from modgraph.ops.compared import Comparison, Greater, GreaterEqual, Less, LessEqual
 from modgraph.ops.ids import TopKIndices
-from modgraph.routers import IdChoice
+from modgraph.routers import GATHERED, IdChoice
 from modgraph.routers.choice import TokenChoice
 
 Batch = dict[str, Tensor]
@@ -57,7 +57,7 @@ class Decisions:
         ]
         self.reached: dict[str, set[int]] = {name: set() for name in model.graph.pools()}
         for each in model.graph.decisions():
-            if each.facts.chooses_along is None:
+            if each.facts.chooses_along is None or _is_gathered(each):
                 self.reached[each.pool.name].update(range(each.pool.size))
 
     def clear_calls(
@@ -128,6 +128,12 @@ class Decisions:
         found = dict(zip(compared, self.model.results(batch, compared), strict=True)) if compared else {}
         gaps += [call.gap(tuple(found[each] for each in call.compared), batch) for call in self.gates]
         return _smallest(gaps, len(next(iter(batch.values())))) < CLOSE
+
+
+def _is_gathered(decision: Decision) -> bool:
+    """Whether a route without records gathers weights by ids, so that one module computes what all compute."""
+    node = decision.node
+    return isinstance(node, RouteNode) and node.lowering == GATHERED and not decision.declared
 
 
 def gap(choice: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
