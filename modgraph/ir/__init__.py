@@ -45,7 +45,6 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.node import (
     EACH,
-    NAMED_MODULES,
     RECURRENCE,
     Call,
     DecisionNode,

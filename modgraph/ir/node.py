@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from modgraph.declare import Initial, Record, Weight
 from modgraph.diagnostics import Span
 from modgraph.ops import Op
-from modgraph.routers import Router, RouterFacts, RouterText
+from modgraph.routers import NAMED_MODULES, Router, RouterFacts, RouterText
 from modgraph.types import Axis, Shape, TensorType, count_shared_axes
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["block", "router", "module", "round"]
 Once = Literal["", "batch", "scan"]
-NAMED_MODULES = 65_536  # with more, the weights of modules have no names of their own
 EACH = "*"  # stands for every module of a large pool in names of weights
 RECURRENCE = "recurrence"  # the lowering of a scan that computes all steps at once
 

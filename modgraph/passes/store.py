@@ -10,10 +10,9 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.frozen import change_fields
 from modgraph.ir import Graph, Node, OpNode, Part, PoolNode, facts_of, rewrite_graph
 from modgraph.ir.analysis.storable import find_obstacle, list_routes_of
-from modgraph.ir.node import NAMED_MODULES
 from modgraph.passes.errors import CannotStore
 from modgraph.passes.infrastructure import Pass
-from modgraph.routers import GATHERED
+from modgraph.routers import GATHERED, NAMED_MODULES
 from modgraph.routers.choice import FEW_WEIGHTS, MANY_IN_BUNDLE
 
 AUTO, STORED, MODULES = "auto", "stored", "modules"

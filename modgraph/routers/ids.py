@@ -11,7 +11,9 @@ from modgraph.routers.choice import FEW_WEIGHTS, GATHERED
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, definition
 from modgraph.types import Axes, Axis, Misfit, TensorType, format_shape, require_distinct, shapes_meet
 
-MANY_MODULES = 64  # from here on, running each module on its few tokens takes longer than copying their weights
+MANY_MODULES = 64  # from here on, a bundle has no nodes for each module
+FEW_GATHERED = 2**10  # weights of a module that take less time to copy for each token than tokens take to sort
+NAMED_MODULES = 65_536  # with more, the weights of modules have no names of their own
 
 
 class IdChoice(Router, name="chosen_ids"):
@@ -78,5 +80,10 @@ class IdChoice(Router, name="chosen_ids"):
         reference = replace(definition(self.reference), exportable=not pool.in_scan)
         if not pool.gathers:
             return grouped, per_module, reference
-        few = pool.weights <= FEW_WEIGHTS and (pool.in_scan or pool.size >= MANY_MODULES)
-        return (gathered, grouped, per_module, reference) if few else (grouped, per_module, gathered, reference)
+        if pool.in_scan:
+            ranked = [gathered, grouped] if pool.weights <= FEW_WEIGHTS else [grouped, gathered]
+            return (*ranked, per_module, reference)
+        if pool.size < MANY_MODULES or pool.weights > FEW_WEIGHTS:
+            return grouped, per_module, gathered, reference
+        few = pool.weights <= FEW_GATHERED or pool.size > NAMED_MODULES
+        return (gathered, grouped, per_module, reference) if few else (grouped, gathered, per_module, reference)
