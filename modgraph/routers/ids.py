@@ -67,6 +67,9 @@ class IdChoice(Router, name="chosen_ids"):
             readings.append(Reading(number, move_axes(shape, lambda axis: axis + self.slots - rank, slots)))
         return (tuple(readings),)
 
+    def active_modules(self, size: int) -> int:
+        return 1  # the number of slots is that of the ids
+
     def active_messages(self, signature: Signature, size: int) -> int:
         return prod(sizes(signature.axes["places"]))
 

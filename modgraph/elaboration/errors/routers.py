@@ -64,7 +64,7 @@ class LargePool(Diagnostic, code="MG321"):
     modules must be equal but for the values of their weights, and each op must run on such tensors."""
 
     message = 'pool "{pool}" of {size:,} modules cannot be stored: {reason}'
-    way_out = "use at most 65,536 modules, or other ops in them"
+    help = "use at most 65,536 modules, or change that"
     example = "model m() { input x: float[4] pool p[70000] = linear(4) -> dropout(0.5) output y = x -> p[0] }"
 
 
