@@ -15,6 +15,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import RouteNode, find_module_axes, grow, weights_of
 from modgraph.routers import NAMED_MODULES
 from modgraph.store.checkpoint import read_newest_checkpoint
+from modgraph.training.run import start_run
 from tests.papers.test_papers import HOME
 
 SIZE = NAMED_MODULES + 64
@@ -98,8 +99,36 @@ def test_a_run_goes_on_with_more_and_with_fewer_modules(tmp_path: Path) -> None:
         for name in NAMES:
             assert len(moved.weights[name]) == size
             torch.testing.assert_close(moved.weights[name][:kept], first.weights[name][:kept], rtol=0, atol=0)
-            moments = (each.optimizer[name]["exp_avg"][:kept] for each in (moved, first))
-            torch.testing.assert_close(*moments, rtol=0, atol=0)
+            averages = (each.optimizer[name]["exp_avg"][:kept] for each in (moved, first))
+            torch.testing.assert_close(*averages, rtol=0, atol=0)
+
+
+def test_a_sparse_gradient_has_the_rows_that_were_read(model: Model) -> None:
+    batch, found = batch_of(SIZE), []
+    for sparse in (False, True):
+        model.zero_grad()
+        model.expert.sparse = sparse
+        model.compute(batch).loss.backward()  # type: ignore[no-untyped-call]
+        found.append([each.grad for each in model.parameters() if each.grad is not None])
+    model.expert.sparse = False
+    for dense, each in zip(*found, strict=True):
+        assert each.is_sparse and not dense.is_sparse
+        torch.testing.assert_close(each.to_dense(), dense)
+
+
+@pytest.mark.parametrize(
+    ("more", "sparse"), [("", True), (", momentum: 0.9", False), ("}, clip: 1.0, states: {", False)]
+)
+def test_a_training_moves_only_rows_that_were_read_where_that_is_exact(more: str, sparse: bool, tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", **{name: each.numpy() for name, each in batch_of(SIZE).items()})
+    (tmp_path / "m.mod").write_text(SPEC.replace("(size)", f"(size={SIZE})"))
+    recipe = f"data: {{name: npz, train: {tmp_path}/data.npz, test_fraction: 0.5}}\n"
+    (tmp_path / "m.yaml").write_text(
+        recipe + f"train: {{epochs: 1, batch: 1, optimizer: {{name: sgd, lr: 0.1{more}}}}}"
+    )
+    with start_run(str(tmp_path / "m.mod"), None, {}, str(tmp_path / "run")) as engine:
+        assert engine.state.model.lookup("expert").sparse == sparse
+        engine.run()
 
 
 def test_a_large_pool_grows_as_weights_along_it_do() -> None:
