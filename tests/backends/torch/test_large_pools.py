@@ -11,11 +11,13 @@ from modgraph_runtime import Bundle
 
 import modgraph
 from modgraph.backends.torch import Model
+from modgraph.backends.torch.source import write_source
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import RouteNode, find_module_axes, grow, weights_of
 from modgraph.routers import NAMED_MODULES
 from modgraph.store.checkpoint import read_newest_checkpoint
 from modgraph.training.run import start_run
+from modgraph.types import Misfit
 from tests.papers.test_papers import HOME
 
 SIZE = NAMED_MODULES + 64
@@ -134,6 +136,34 @@ def test_a_training_moves_only_rows_that_were_read_where_that_is_exact(more: str
 def test_a_large_pool_grows_as_weights_along_it_do() -> None:
     graph = modgraph.loads(SPEC, size=SIZE).ir
     assert [weight.shape[0] for weight in weights_of(grow(graph, "expert", 5))] == [SIZE + 5] * 3
+    graph = modgraph.loads(SPEC.replace("65537", "64"), size=SIZE).ir
+    with pytest.raises(Misfit, match="the weights of expert have other names from 65,537 modules on"):
+        grow(graph, "expert", -64)
+
+
+def test_frozen_modules_stay_while_others_join_and_learn(tmp_path: Path) -> None:
+    data = {"train": {name: each.numpy() for name, each in batch_of(SIZE, 8).items()}}
+    recipe = {"train": {"epochs": 1, "batch": 2, "optimizer": {"name": "adam", "lr": 0.1}}}
+    old = modgraph.train(modgraph.loads(SPEC, size=SIZE), recipe, data=data, out=tmp_path / "old")
+    frozen = "frozen { pool expert[size] = linear(1, bias=false) -> gelu -> linear(2) } grow expert[9]"
+    text = SPEC.replace("pool expert[size] = linear(1, bias=false) -> gelu -> linear(2)", frozen)
+    data["train"]["id"][..., 0] = NAMED_MODULES
+    new = modgraph.train(
+        modgraph.loads(text.replace("65537", str(SIZE + 9)), size=SIZE),
+        {**recipe, "start": {"run": str(tmp_path / "old")}},
+        data={"train": {**data["train"], "id": data["train"]["id"] + 66}},
+        out=tmp_path / "new",
+    )
+    before, after = old.model().state_dict(), new.model().state_dict()
+    fresh = modgraph.loads(text.replace("65537", str(SIZE + 9)), size=SIZE).build(seed=0).state_dict()
+    for name in NAMES:
+        assert torch.equal(after[name][:SIZE], before[name]), "frozen modules have moved"
+        assert not torch.equal(after[name][SIZE:], fresh[name][SIZE:]), "new modules have not learnt"
+
+
+def test_a_standalone_file_of_so_many_modules_is_refused(model: Model) -> None:
+    with pytest.raises(ModgraphError, match="each of its 65,600 modules would be one of the file's"):
+        write_source(model)
 
 
 BAD = {
