@@ -56,8 +56,9 @@ class Decisions:
             if (along := expert.region.graph.declaration_of(route).chooses_along) is not None
         ]
         self.reached: dict[str, set[int]] = {name: set() for name in model.graph.pools()}
+        recorded = {each.pool.name for each in self.choices.values()}
         for each in model.graph.decisions():
-            if each.facts.chooses_along is None or _is_gathered(each):
+            if each.facts.chooses_along is None or (each.pool.name not in recorded and _is_gathered(each)):
                 self.reached[each.pool.name].update(range(each.pool.size))
 
     def clear_calls(
@@ -131,9 +132,8 @@ class Decisions:
 
 
 def _is_gathered(decision: Decision) -> bool:
-    """Whether a route without records gathers weights by ids, so that one module computes what all compute."""
-    node = decision.node
-    return isinstance(node, RouteNode) and node.lowering == GATHERED and not decision.declared
+    """Whether a route gathers weights by ids, so that one module computes what all compute."""
+    return isinstance(decision.node, RouteNode) and decision.node.lowering == GATHERED
 
 
 def gap(choice: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
