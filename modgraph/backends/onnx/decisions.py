@@ -56,9 +56,9 @@ class Decisions:
             if (along := expert.region.graph.declaration_of(route).chooses_along) is not None
         ]
         self.reached: dict[str, set[int]] = {name: set() for name in model.graph.pools()}
-        recorded = {each.pool.name for each in self.choices.values()}
+        with_record = {each.pool.name for each in self.choices.values()}
         for each in model.graph.decisions():
-            if each.facts.chooses_along is None or (each.pool.name not in recorded and _is_gathered(each)):
+            if each.facts.chooses_along is None or (each.pool.name not in with_record and _is_gathered(each)):
                 self.reached[each.pool.name].update(range(each.pool.size))
 
     def clear_calls(
