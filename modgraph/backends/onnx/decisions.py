@@ -56,9 +56,8 @@ class Decisions:
             if (along := expert.region.graph.declaration_of(route).chooses_along) is not None
         ]
         self.reached: dict[str, set[int]] = {name: set() for name in model.graph.pools()}
-        with_record = {each.pool.name for each in self.choices.values()}
         for each in model.graph.decisions():
-            if each.facts.chooses_along is None or (each.pool.name not in with_record and _is_gathered(each)):
+            if each.facts.chooses_along is None or _gathers_by_ids(each):
                 self.reached[each.pool.name].update(range(each.pool.size))
 
     def clear_calls(
@@ -131,9 +130,11 @@ class Decisions:
         return _smallest(gaps, len(next(iter(batch.values())))) < CLOSE
 
 
-def _is_gathered(decision: Decision) -> bool:
+def _gathers_by_ids(decision: Decision) -> bool:
     """Whether a route gathers weights by ids, so that one module computes what all compute."""
-    return isinstance(decision.node, RouteNode) and decision.node.lowering == GATHERED
+    node, graph = decision.node, decision.part.graph
+    gathers = isinstance(node, RouteNode) and node.lowering == GATHERED
+    return gathers and isinstance(graph.router_of(node).router, IdChoice)
 
 
 def gap(choice: Tensor, scores: Tensor, axis: int = -1) -> Tensor:

@@ -19,6 +19,7 @@ from modgraph.store.checkpoint import read_newest_checkpoint
 from modgraph.training.run import start_run
 from modgraph.types import Misfit
 from tests.papers.test_papers import HOME
+from tests.papers.training import train
 
 SIZE = NAMED_MODULES + 64
 SPEC = """model m(size) {
@@ -216,6 +217,29 @@ def test_weights_for_each_of_so_many_modules_are_cautioned(weights: str) -> None
     assert caution.text() == f'each token has a weight for each of the {SIZE:,} modules of "expert"'
 
 
+ADAPTERS = """model m(width=32) { input x: float[time, width] target y: float[time, width]
+  pool adapter[4096] = linear(4) -> relu -> linear(width)
+  router choose = cosine(k=2)
+  z = x + (x -> adapter by choose)
+  output z loss mse(z, y) loss 0.01 * importance(choose) }"""
+
+
+@pytest.mark.slow
+def test_many_adapters_learn_and_are_exported(tmp_path: Path) -> None:
+    model = modgraph.loads(ADAPTERS).build(seed=0).train()
+    random = torch.Generator().manual_seed(0)
+    batch = {name: torch.randn(8, 5, 32, generator=random) for name in ("x", "y")}
+    losses = train(model, batch, torch.optim.Adam(model.parameters(), lr=0.01), steps=10)
+    assert losses[-1] < 0.9 * losses[0], f"nothing is learnt: {losses}"
+    report = modgraph.export(model.eval(), tmp_path / "m.onnx")
+    assert not report.verified.unreached["adapter"] and not report.verified.permuted["adapter"]
+    x = torch.randn(3, 23, 32, generator=random)
+    with torch.no_grad():
+        expected = model.compute({"x": x}, losses=False).outputs["z"]
+    found = torch.from_numpy(Bundle(tmp_path / "m.onnx").run({"x": x.numpy()})["z"])
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.slow
 def test_a_million_neurons_learn_and_are_exported(tmp_path: Path) -> None:
     model = modgraph.load(HOME / "peer.mod", keys=1000).build(seed=0).train()
@@ -223,13 +247,7 @@ def test_a_million_neurons_learn_and_are_exported(tmp_path: Path) -> None:
     assert route.lowering == "gathered"
     random = torch.Generator().manual_seed(0)
     batch = {name: torch.randn(8, 5, 16, generator=random) for name in ("x", "y")}
-    optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.01), []
-    for _ in range(5):
-        optimizer.zero_grad()
-        loss = model.compute(batch).loss
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        losses.append(loss.item())
+    losses = train(model, batch, torch.optim.Adam(model.parameters(), lr=0.01), steps=5)
     assert losses[-1] < 0.9 * losses[0], f"nothing is learnt: {losses}"
     modgraph.export(model.eval(), tmp_path / "m.onnx")
     bundle = Bundle(tmp_path / "m.onnx")
