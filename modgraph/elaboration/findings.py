@@ -61,12 +61,10 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
 
 def _find_large_pools(graph: Graph, report: Report) -> None:
     """Report large pools that cannot be stored, and warn of routes that weight each of their modules."""
-    inner = [pool for _, region in graph.modules() for pool in region.graph.nodes_of(PoolNode)]
-    reasons = [(pool, find_obstacle(pool, graph)) for pool in graph.pools().values()]
+    inner = [pool for _, region in graph.modules() for pool in region.graph.nodes_of(PoolNode) if pool.is_large]
+    reasons = [(pool, find_obstacle(pool, graph)) for pool in graph.pools().values() if pool.is_large]
     reasons += [(pool, "it stands in a module of another pool") for pool in inner]
     for pool, reason in reasons:
-        if not pool.is_large:
-            continue
         if reason:
             report.add(errors.LargePool(span=pool.span, pool=pool.name, size=pool.size, reason=reason))
         for part, route in list_routes_of(pool, graph) if not reason else ():
