@@ -127,7 +127,7 @@ class Sizes(TorchDispatchMode):
         return found
 
 
-def test_no_value_has_an_axis_of_modules(tmp_path: Path) -> None:
+def test_no_value_has_an_axis_of_modules() -> None:
     """Weights begin with that axis, and nothing else has it."""
     torch.set_default_dtype(torch.float32)
     program = modgraph.load(HOME / "peer.mod", keys=11)
@@ -136,7 +136,12 @@ def test_no_value_has_an_axis_of_modules(tmp_path: Path) -> None:
         model.train().compute(batch).loss.backward()  # type: ignore[no-untyped-call]
     wide = [each for each in sizes.shapes if 121 in each[1][1:]]
     assert not wide, f"modules are an axis of {wide}"
-    modgraph.export(model, tmp_path / "m.onnx")
+
+
+@pytest.mark.slow
+def test_no_value_of_a_bundle_has_an_axis_of_modules(tmp_path: Path) -> None:
+    torch.set_default_dtype(torch.float32)
+    modgraph.export(modgraph.load(HOME / "peer.mod", keys=11).build(seed=0), tmp_path / "m.onnx")
     proto = onnx.shape_inference.infer_shapes(onnx.load(tmp_path / "m.onnx"))
     of_records = ("routing", "gates", "scores", "selected")
     wide = [
@@ -148,11 +153,14 @@ def test_no_value_has_an_axis_of_modules(tmp_path: Path) -> None:
     assert not wide, f"modules are an axis of {wide}"
 
 
-def test_ids_in_a_scan_gather_weights_that_are_stacked_once(tmp_path: Path) -> None:
-    program = modgraph.loads("""model m() { input x: float[time, 6] pool p[9] = linear(6)
-      scan x as v with h: float[6] {
-        h = v + (h -> p by (v - h -> top_k_indices(2, into="slot") -> one_hot(p) -> sum(axis="slot"))) yield h } as s
-      output s }""")
+SCAN = """model m() { input x: float[time, 6] pool p[9] = linear(6)
+  scan x as v with h: float[6] {
+    h = v + (h -> p by (v - h -> top_k_indices(2, into="slot") -> one_hot(p) -> sum(axis="slot"))) yield h } as s
+  output s }"""
+
+
+def test_ids_in_a_scan_gather_weights_that_are_stacked_once() -> None:
+    program = modgraph.loads(SCAN)
     model = program.build(seed=0)
     x = torch.randn(2, 4, 6)
     found = model.compute({"x": x}, losses=False).outputs["s"]
@@ -164,5 +172,9 @@ def test_ids_in_a_scan_gather_weights_that_are_stacked_once(tmp_path: Path) -> N
         best = (x[:, at] - h).topk(2).indices
         h = x[:, at] + torch.stack([sum(model.p[int(j)](row) for j in own) for row, own in zip(h, best, strict=True)])
         torch.testing.assert_close(found[:, at], h)
+
+
+@pytest.mark.slow
+def test_ids_in_a_scan_are_exported(tmp_path: Path) -> None:
     torch.set_default_dtype(torch.float32)
-    modgraph.export(program.build(seed=0), tmp_path / "m.onnx")
+    modgraph.export(modgraph.loads(SCAN).build(seed=0), tmp_path / "m.onnx")
