@@ -66,8 +66,11 @@ class Stack:
 
     def run_indexed(self, module_E: Tensor, *values: Tensor) -> Any:
         """Apply the modules of an index [E] to values [E, ...]."""
-        taken = {name: weight.index_select(0, module_E) for name, weight in self.weights.items()}
-        return Stack(self.module, taken).run_rows([x.dim() - 1 for x in values], *values)
+        return Stack(self.module, self.take_rows(module_E)).run_rows([x.dim() - 1 for x in values], *values)
+
+    def take_rows(self, module_E: Tensor) -> dict[str, Tensor]:
+        """The weights of the modules of an index [E]."""
+        return {name: weight.index_select(0, module_E) for name, weight in self.weights.items()}
 
     def run_sorted(self, rows: SortedRows, *values: Tensor) -> Any:
         """Apply the modules to values [E, ...] sorted by module."""

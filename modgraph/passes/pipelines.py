@@ -13,6 +13,7 @@ from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
 from modgraph.passes.fuse import Fuse
 from modgraph.passes.hoist import ComputeOnce, Hoist
+from modgraph.passes.ids import ByIds
 from modgraph.passes.inference import InferenceOnly, Prune
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower
@@ -35,8 +36,8 @@ OPTIMISE: tuple[Pass, ...] = (
     ComputeOnce(),
     Store(),
 )
-BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
-TRAINING: tuple[Pass, ...] = (Lower(), *OPTIMISE)
+BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), ByIds(), Lower(exportable=True))
+TRAINING: tuple[Pass, ...] = (ByIds(), Lower(), *OPTIMISE)
 IN_BUNDLE: Mapping[str, Pass] = {"scans": LowerScans(exportable=True), "store": Store(exportable=True)}
 OPTIMISE_BUNDLE = tuple(IN_BUNDLE.get(each.name, each) for each in OPTIMISE)
 INFERENCE: tuple[Pass, ...] = (*BUNDLE, *OPTIMISE_BUNDLE)

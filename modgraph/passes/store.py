@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.frozen import change_fields
-from modgraph.ir import Graph, Node, OpNode, Part, PoolNode, RouteNode, facts_of, find_module_axes, rewrite_graph
+from modgraph.ir import Graph, Node, OpNode, Part, PoolNode, facts_of, rewrite_graph
+from modgraph.ir.analysis.storable import find_obstacle, list_routes_of
 from modgraph.passes.errors import CannotStore
 from modgraph.passes.infrastructure import Pass
-from modgraph.routers import GATHERED, OneModule
+from modgraph.routers import GATHERED, NAMED_MODULES
 from modgraph.routers.choice import FEW_WEIGHTS, MANY_IN_BUNDLE
 
 AUTO, STORED, MODULES = "auto", "stored", "modules"
@@ -57,6 +58,8 @@ class Store(Pass):
         return {name: self._decide_one(pool, graph, obstacles[name]) for name, pool in graph.pools().items()}
 
     def _decide_one(self, pool: PoolNode, graph: Graph, obstacle: str) -> tuple[bool, str]:
+        if pool.is_large:
+            return True, f"as all pools of more than {NAMED_MODULES:,} modules"
         if self.asked == MODULES:
             return False, "as requested"
         reason = obstacle or dict(self.apart).get(pool.name, "") or find_frozen(pool)
@@ -76,41 +79,10 @@ class Store(Pass):
         return pool.size >= MANY and weights <= most, rule
 
 
-def find_obstacle(pool: PoolNode, graph: Graph) -> str:
-    """The reason why a pool cannot be stored; empty if it can."""
-    if not pool.is_homogeneous:
-        return "its modules are of several kinds"
-    if pool.has_pools:
-        return "its modules have pools of their own"
-    ops = [node.op for node in pool.region(0).graph.nodes_of(OpNode)]
-    if not any(op.all_weights() for op in ops):
-        return "its modules have no weights"
-    for op in ops:
-        if any(weight.buffer for weight in op.all_weights()) or op.over_batch:
-            return f"{op.name} has a state or reads all messages of its module"
-        if op.by_chance:
-            return f"{op.name} is random in training, and noise is sampled for each module"
-        if op.all_weights() and not op.gathers:
-            return f"{op.name} does not run on stacked weights"
-    if any(name.startswith(f"{pool.name}.") for name in find_module_axes(graph)):
-        return "its weights have an axis that may grow"
-    if any(isinstance(part.graph.declaration_of(route), OneModule) for part, route in list_routes_of(pool, graph)):
-        return "a route names one of its modules, and only that one learns from it"
-    return ""
-
-
 def find_frozen(pool: PoolNode) -> str:
     """The reason why a pool that has grown is not stored: old modules are frozen. Empty otherwise."""
     frozen = any(node.frozen for node in pool.region(0).graph.nodes_of(OpNode))
     return f"its first {pool.size - pool.grown} modules are frozen" if frozen and pool.grown else ""
-
-
-def list_routes_of(pool: PoolNode, graph: Graph) -> Iterator[tuple[Part, RouteNode]]:
-    """List the routes to a pool, in scans too."""
-    for part in graph.parts():
-        for route in part.graph.nodes_of(RouteNode):
-            if part.graph.pool_of(route).name == pool.name:
-                yield part, route
 
 
 def explain_pools(graph: Graph, exportable: bool = False) -> dict[str, str]:

@@ -85,7 +85,7 @@ class CheckpointRecord:
             content = read_file(tensors_path(path, self.again))
             if hashlib.sha256(content).hexdigest() != self.sha256:
                 raise ValueError("its tensors have changed")
-            return split_rows(load(content))
+            return split_rows(load(content), self.graph)
         except (*READ_ERRORS, SafetensorError) as error:
             raise ModgraphError([BadCheckpoint(path=str(path), reason=explain_error(error))]) from error
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from modgraph.ir import EACH, Graph
+
 MOST_NAMES = 2**17  # of the tensors of a file, before rows are stacked
-EACH = "*"
 
 
 def stack_rows(tensors: Mapping[str, Any], stack: Callable[[list[Any]], Any]) -> dict[str, Any]:
@@ -42,11 +43,14 @@ def _split(name: str) -> tuple[str, str, str]:
     return "".join(f"{each}." for each in parts[:at]), parts[at], "".join(f".{each}" for each in parts[at + 1 :])
 
 
-def split_rows(tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Split tensors that `stack_rows` has stacked, of torch or numpy, into those of the modules."""
+def split_rows(tensors: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
+    """Split tensors that `stack_rows` has stacked, of torch or numpy, into those of the modules. Those of the large
+    pools of a graph stay whole."""
     found: dict[str, Any] = {}
+    large = [f".{pool.name}.{EACH}." for pool in graph.pools().values() if pool.is_large]
     for name, tensor in tensors.items():
         above, star, below = name.partition(EACH)
+        star = "" if any(each in name for each in large) else star
         rows = {f"{above}{j}{below}": tensor[j, ...] for j in range(len(tensor))} if star else {name: tensor}
         found.update(rows)
     return found

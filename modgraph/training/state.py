@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.construct import resolve
+from modgraph.backends.torch.large import LargePool
 from modgraph.backends.torch.stored import list_stored
 from modgraph.data.batches import Batch
 from modgraph.data.declaration import refuse_labels_beyond
@@ -115,6 +116,9 @@ def train_state(
     for line in explain_apart(store, computed):
         say(line)
     model = build(computed, seed=train.seed, asked=learner.wanted, store=store)
+    for pool in model.modules():
+        if isinstance(pool, LargePool):
+            pool.sparse = not dense
     scheduled = find_scheduled_states(model, graph, train.states or {})
     with nullcontext() if checkpoint is None else refusing_damage(checkpoint):
         cut = stages.cut_weights(model, graph, checkpoint)

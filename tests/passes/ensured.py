@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from modgraph.ir import Graph, InputNode, OutputNode, Part, RouteNode, Rule, ScanNode, find_dependencies
 from modgraph.passes import (
+    ByIds,
     ComputeOnce,
     Determinize,
     Fold,
@@ -43,6 +44,8 @@ def ensures(each: Pass, graph: Graph) -> bool:
             return all(isinstance(node, InputNode | OutputNode) or node.name in needed for node in graph)
         case Determinize():
             return _stays(deterministic(), parts)
+        case ByIds():
+            return not any(each.find_all(part.graph) for part in parts)
         case Lower():  # every route has the asked form, or one that is offered
             routes = list_routes_by_path(graph).values()
             return all(each.choice(part, route).name == route.lowering for part, route in routes)

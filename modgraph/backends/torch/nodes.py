@@ -11,6 +11,7 @@ from torch import nn
 
 from modgraph.backends.torch.construct import Namespace, build_expert, build_shared, construct, resolve
 from modgraph.backends.torch.instance import Instance, class_of
+from modgraph.backends.torch.large import LargePool
 from modgraph.backends.torch.plan import CallSteps, Steps, steps_of
 from modgraph.backends.torch.recurrences import CompiledRecurrence
 from modgraph.backends.torch.regions import CompiledLoop, CompiledPool, CompiledScan, Expert
@@ -161,6 +162,8 @@ class Nodes:
         def computes(expert: Expert) -> dict[str, Compute]:
             return Nodes(expert, shared).computes(Part(expert.region.graph))
 
+        if node.is_large:
+            return LargePool(node, Expert(node.region(0), computes), shared)
         if node.stored:
             return StoredPool(node, Expert(node.region(0), computes), shared)
         return CompiledPool(node, [Expert(node.region(module), computes) for module in range(node.size)], shared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,9 @@ class StoredPool(CompiledPool):
     `named` is the absolute name of the pool, `arrays` are the weights by their path in a module.
     """
 
+    storage: ClassVar[type[Namespace]] = Storage
+    holder: ClassVar[str] = "stored"
+
     def __init__(self, node: PoolNode, one: Expert, shared: Namespace | None) -> None:
         super().__init__(node, [one], shared)
         del self._modules["0"]
@@ -44,17 +47,24 @@ class StoredPool(CompiledPool):
             op.name: {name: join_name(op.owner, name) for name in weights_of(self.columns[op.name][0])}
             for op in self.region.graph.nodes_of(OpNode)
         }
-        self.stored = Storage()
+        self._modules[self.holder] = self.storage()
         self.arrays: dict[str, Parameter] = {}
         for op, names in self.paths.items():
             for name, weight in weights_of(self.columns[op][0]).items():
                 self._store(names[name], [self.size, *weight.shape])
         self.numbers = sum(each.weight[0].numel() for each in self.arrays.values())  # weights of one module
 
+    @property
+    def stored(self) -> Namespace:
+        """The module that holds the stored weights, at the paths that they have in a module."""
+        found = self._modules[self.holder]
+        assert isinstance(found, Namespace)
+        return found
+
     def _store(self, path: str, sizes: Sequence[int]) -> None:
         if path not in self.arrays:
             above = [path[:at] for at, each in enumerate(path) if each == "."]
-            homes = {each: Storage() for each in above}
+            homes = {each: self.storage() for each in above}
             self.arrays[path] = self.stored.put(path, Parameter(0, sizes), homes)
 
     def train(self, mode: bool = True) -> Self:
@@ -217,7 +227,7 @@ class StoredWeight:
 def list_stored(model: nn.Module) -> Iterator[StoredWeight]:
     """List the stored weights of a model."""
     for pool in model.modules():
-        if isinstance(pool, StoredPool):
+        if isinstance(pool, StoredPool) and isinstance(pool.stored, Storage):
             for path, array in pool.arrays.items():
                 yield StoredWeight(f"{pool.named}.*.{path}", pool.row_names(path, f"{pool.named}."), array)
 

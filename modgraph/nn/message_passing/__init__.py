@@ -32,6 +32,7 @@ from modgraph.nn.edges import (
     split_rows,
     sum_by_matrices,
 )
+from modgraph.nn.id_routes import IdChoice, flatten_edges
 from modgraph.nn.padding import apply_mask
 from modgraph.nn.pool import Pool
 from modgraph.nn.weighted import Masks, Weighted, align_axes, mask_operands, order_axes
@@ -84,6 +85,25 @@ class EveryEdgeMessagePassing(ChoiceMessagePassing):
 
     def edges(self, choice_SM: Tensor) -> Tensor:
         return torch.ones_like(choice_SM)
+
+
+class IdMessagePassing(MessagePassing):
+    """The definition of a route by ids: each slot's module sends f_id(x_i) to the token, times the slot's gate."""
+
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: IdChoice, ids: Tensor, gates: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
+        """Tokens [..., message], ids and gates [..., slots] give [..., result]."""
+        tokens_S, ids_SK, gates_SK = flatten_edges(tokens, ids, gates, router.slots, router.rank, mask)
+        module_E, token_E = ids_SK.reshape(-1), torch.arange(ids_SK.numel(), device=ids.device) // ids_SK.shape[1]
+        messages = edge_messages(tokens_S[token_E], module_E, pool)
+        edges, size = torch.stack((module_E, token_E)), (len(pool), tokens_S.shape[0])
+        values: Tensor = self.propagate(edges, messages=messages.flatten(1), weight=gates_SK.reshape(-1), size=size)
+        return values.reshape(*tokens.shape[: tokens.dim() - router.rank], *messages.shape[1:])
+
+    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
+        """Messages [E, result] times weights [E]."""
+        return messages * weight.unsqueeze(-1)
 
 
 class WeightedMessagePassing(MessagePassing):
