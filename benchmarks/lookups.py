@@ -2,9 +2,9 @@
 
     python benchmarks/lookups.py [--quick] [--rows 1000000] [--tokens 32] [--threads 1]
 
-Each token reads 32 rows of two weights [rows, 64] and sums the products of one neuron each (PEER). "forward" is
-inference, "both" a forward and a backward pass. The floor multiplies each token by all rows. Times are the least of
-some rounds, divided by those of the floor; the goal is 0.01.
+Each token reads 32 rows of two weights [rows, 64] and sums the products of one neuron each (PEER). "pool" is the same
+as a pool of modules that ids choose. "forward" is inference, "both" a forward and a backward pass. The floor multiplies
+each token by all rows. Times are the least of some rounds, divided by those of the floor; the goal is 0.01.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ DENSE = f"""model dense(rows) {{ {WEIGHTS}
 LOOKUP = f"""model rows(rows, sparse) {{ {WEIGHTS} input ids: token[slot=32, rows]
   a = ((down, ids) -> lookup(sparse=sparse), x) -> contract -> gelu
   output y = (up, ids) -> lookup(sparse=sparse) by a over slot }}"""
+
+POOL = """model modules(rows) { input x: float[64] input ids: token[slot=32, rows]
+  pool neuron[rows] = linear(1, bias=false) -> gelu -> linear(64, bias=false)
+  output y = x -> neuron by (ids -> one_hot(neuron) -> sum(axis=slot)) }"""
 
 
 def measure(run: Callable[[], object], rounds: int) -> float:
@@ -63,10 +67,15 @@ def main() -> None:
     floor = modgraph.loads(DENSE, rows=options.rows).build()
     least = measure_passes(floor, {"x": batch["x"]}, options.rounds)
     del floor
-    print(f"{'gradient':10}{'forward':>10}{'both':>10}   of {least[0]:.1f} and {least[1]:.1f} ms")
-    for name, sparse in (("sparse", True), ("dense", False)):
-        found = measure_passes(modgraph.loads(LOOKUP, rows=options.rows, sparse=sparse).build(), batch, options.rounds)
-        print(f"{name:10}" + "".join(f"{each / floor:10.4f}" for each, floor in zip(found, least, strict=True)))
+    print(f"{'gradient':14}{'forward':>10}{'both':>10}   of {least[0]:.1f} and {least[1]:.1f} ms")
+    for name, sparse in (("sparse", True), ("dense", False), ("pool, sparse", True), ("pool, dense", False)):
+        of_pool = name.startswith("pool")
+        parameters = {} if of_pool else {"sparse": sparse}
+        model = modgraph.loads(POOL if of_pool else LOOKUP, rows=options.rows, **parameters).build()
+        if of_pool:
+            vars(model.lookup("neuron"))["sparse"] = sparse
+        found = measure_passes(model, batch, options.rounds)
+        print(f"{name:14}" + "".join(f"{each / floor:10.4f}" for each, floor in zip(found, least, strict=True)))
 
 
 if __name__ == "__main__":

@@ -114,16 +114,23 @@ class Program:
         kept, made = kind().numbers_per_weight
         return memory_of(self.ir, TrainingStep(batch, kept, made, precision), lengths)
 
-    def build(self, seed: int = 0, lowering: str | None = None) -> Model:
+    def build(self, seed: int = 0, lowering: str | None = None, pools: str = "auto") -> Model:
         """A torch module with fresh weights, a function of the seed and of each weight's name.
 
         `lowering` asks for one (`masked`, `message_passing`) of all routes that have it; the others, and by default
-        all, have their best. Raises `ModgraphError` where the weights do not fit in memory, and `ValueError` for a
-        lowering that no route has.
+        all, have their best. `pools` says which pools hold one tensor for each weight of all modules: `stored` all,
+        `modules` none, `auto` those where it pays; names of weights and results are the same. Raises `ModgraphError`
+        where the weights do not fit in memory or a pool cannot be stored, and `ValueError` for a lowering that no route
+        has.
         """
         from modgraph.backends.torch import build
+        from modgraph.passes.store import WAYS, Store
 
-        return build(self.ir, seed=seed, lowering=lowering)
+        if pools not in WAYS:
+            raise ModgraphError(
+                [UnknownChoice(what="pools", name=str(pools), suggestion=did_you_mean(str(pools), WAYS))]
+            )
+        return build(self.ir, seed=seed, lowering=lowering, store=Store(pools))
 
     def pytorch_source(self, lowering: str | None = None) -> str:
         """The model as one file of PyTorch that needs torch alone and gives the same outputs and gradients, with the

@@ -21,6 +21,7 @@ from modgraph.passes import (
     apply_passes,
     choices,
     edge_lowerings,
+    explain_pools,
     images,
     list_attention,
     list_routes_by_path,
@@ -56,9 +57,20 @@ def compile_report(graph: Graph, model: Model) -> str:
     lines += describe_lowerings(attention, "attention")
     lines += _scans(model.computed)
     lines += describe_lowerings(edge_lowerings(model.computed), "edge route")
-    exported = edge_lowerings(apply_passes(graph, INFERENCE))
-    lines += describe_lowerings(exported, "edge route", when=" when exported")
-    return "\n".join([*lines, *_routes(model.computed)])
+    bundle = apply_passes(graph, INFERENCE)
+    lines += describe_lowerings(edge_lowerings(bundle), "edge route", when=" when exported")
+    return "\n".join([*lines, *_pools(model.computed, bundle), *_routes(model.computed)])
+
+
+def _pools(graph: Graph, bundle: Graph) -> list[str]:
+    """Find which pools are stored, and those that only a bundle stores."""
+    here, there = graph.pools(), bundle.pools()
+    exported = explain_pools(bundle, exportable=True)
+    others = {name: exported[name] for name in there if name in here and there[name].stored > here[name].stored}
+    return [
+        *describe_lowerings(explain_pools(graph), "pool"),
+        *describe_lowerings(others, "pool", when=" when exported"),
+    ]
 
 
 def _scans(graph: Graph) -> list[str]:
@@ -118,7 +130,7 @@ def _explain_ungrouped(graph: Graph, route: RouteNode) -> str:
     if route.lowering != "grouped":
         return ""
     ops = [node.op for node in pool.region(0).graph.nodes_of(OpNode)]
-    own = next((op.name for op in ops if op.all_weights() and not (op.gathers or op.grouped)), None)
+    own = next((op.name for op in ops if op.all_weights() and not op.gathers), None)
     reason = f"{own} has no grouped form" if own else "they are of several kinds" if not pool.is_homogeneous else ""
     reason = "they have pools of their own" if pool.has_pools else reason
     return f"; one after another on accelerators too: {reason}" if reason else ""

@@ -17,7 +17,8 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, 
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
 from modgraph.ir import to_verified_json
 from modgraph.log import log
-from modgraph.passes import NoSuchLowering
+from modgraph.passes import AUTO, NoSuchLowering, Store
+from modgraph.passes.store import WAYS
 from modgraph.program import load
 from modgraph.routers import MASKED
 from modgraph.store.architecture import Kind, find_kind
@@ -52,6 +53,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help=what)
     what = "compute every route by this lowering, if it has it, not by its best"
     parser.add_argument("--lowering", metavar="LOWERING", help=what)
+    what = "keep one tensor for each weight of a pool (stored), one for each module (modules), or the faster (auto)"
+    parser.add_argument("--pools", choices=WAYS, default=AUTO, help=what)
     parser.add_argument("--seed", type=int, metavar="N", default=0, help="seed of the initial weights (0)")
     add_options(parser, "force")
 
@@ -96,7 +99,7 @@ def _load_spec(options: argparse.Namespace) -> Model:
     program = load(options.spec, **read_overrides(options.set))
     warn(program)
     with _reporting_lowerings():
-        return program.build(options.seed, options.lowering)
+        return program.build(options.seed, options.lowering, options.pools)
 
 
 def _load_run(options: argparse.Namespace) -> Model:
@@ -107,10 +110,10 @@ def _load_run(options: argparse.Namespace) -> Model:
     from modgraph.training.stored_run import load_run
 
     model = load_run(options.spec).model()
-    if options.lowering is None:
+    if options.lowering is None and options.pools == AUTO:
         return model
     with _reporting_lowerings():
-        lowered = build(model.graph, lowering=options.lowering)
+        lowered = build(model.graph, lowering=options.lowering, store=Store(options.pools))
     lowered.load_state_dict(model.state_dict())
     return lowered.eval()
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from modgraph.data.errors import DataDoesNotFit, LabelsBeyond, NothingToBucket
+from modgraph.data.errors import DataDoesNotFit, LabelsBeyond, NothingToBucket, does_not_fit
 from modgraph.data.padding import clear_padding, find_padding_in
-from modgraph.declare import Registry
+from modgraph.declare import Registry, format_count
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.ir import Graph, Padding, comparisons, find_ignored_labels, name_length, with_missing_labels
 from modgraph.recipes.schema import Named
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TRAIN, VALIDATION, HELD_OUT = "train", "validation", "held_out"  # splits
-BY_SUFFIX = {".npz": "npz", ".conllu": "conll", ".txt": "text"}  # data sets that read one file
+BY_SUFFIX = {".npz": "npz", ".conllu": "conll", ".txt": "text", ".json": "graphs", ".jsonl": "graphs"}  # of one file
 MOST_REPORTED = 20  # files that cannot be read
 Lengths = dict[int | str, tuple[str, int]]  # by axis, with the array that it was read from
 
@@ -219,6 +219,19 @@ def shuffle(arrays: Arrays, seed: int = 0) -> Arrays:
     import numpy as np
 
     return arrays.take(np.random.default_rng((seed, 5)).permutation(len(arrays)))
+
+
+def split_off(arrays: Arrays, fraction: float, seed: int) -> dict[str, Arrays]:
+    """Return a random share of the examples as the test, and all others for training. Raises `ModgraphError`."""
+    import numpy as np
+
+    order = np.random.default_rng(seed).permutation(len(arrays))
+    kept = max(1, round(fraction * len(arrays)))
+    if kept >= len(arrays):
+        raise does_not_fit(
+            f"{format_count(len(arrays), 'example')} cannot be split", "give the test a file of its own: test"
+        )
+    return {TRAIN: arrays.take(order[kept:]), "test": arrays.take(order[:kept])}
 
 
 def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:

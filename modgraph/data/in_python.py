@@ -43,7 +43,7 @@ class InPython(DataSet, name="python"):
         types = {**graph.input_types, **graph.target_types}
         for split, examples in self.sets.items():
             if split not in self._read:
-                self._read[split] = Arrays(_arrays_of(examples, types, graph, split))
+                self._read[split] = Arrays(stack_examples(examples, types, graph, split))
         return {split: check(arrays, graph, split) for split, arrays in self._read.items()}
 
 
@@ -54,7 +54,7 @@ def refuse_without_training(sets: Mapping[str, Any]) -> None:
         raise does_not_fit(f'data must have "{TRAIN}", not only {known}', 'add the training data: data={"train": …}')
 
 
-def _arrays_of(examples: Any, types: Types, graph: Graph, split: str) -> dict[str, NDArray[Any]]:
+def stack_examples(examples: Any, types: Types, graph: Graph, split: str) -> dict[str, NDArray[Any]]:
     """Return the arrays of a data set. Raises `ModgraphError` where it does not fit the types, and `TypeError`."""
     if isinstance(examples, Mapping):
         _refuse_names(examples, types, split)

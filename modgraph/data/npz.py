@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
-from modgraph.data.errors import UnknownArray, bad_file, does_not_fit
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, check, split_off
+from modgraph.data.errors import UnknownArray, bad_file
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
-
-if TYPE_CHECKING:
-    pass
 
 
 class Npz(DataSet, name="npz"):
@@ -34,16 +30,10 @@ class Npz(DataSet, name="npz"):
         return self.next or {}
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        import numpy as np
-
         arrays = _read_for(self.train, graph)
         if self.test is not None:
             return {TRAIN: arrays, "test": _read_for(self.test, graph)}
-        order = np.random.default_rng(self.seed).permutation(len(arrays))
-        kept = max(1, round(self.test_fraction * len(arrays)))
-        if kept >= len(arrays):
-            raise does_not_fit(f"{len(arrays)} examples are too few to split")
-        return {TRAIN: arrays.take(order[kept:]), "test": arrays.take(order[:kept])}
+        return split_off(arrays, self.test_fraction, self.seed)
 
 
 def _read_for(path: str, graph: Graph) -> Arrays:

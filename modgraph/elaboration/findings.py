@@ -27,10 +27,13 @@ from modgraph.ir import (
     find_dependencies,
 )
 from modgraph.ir.analysis.independence import find_padding_readers
+from modgraph.ir.analysis.slots import Builder, read_slots
+from modgraph.ir.analysis.storable import find_obstacle, list_routes_of
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.choice import MaskedSoftmax
 from modgraph.ops.elementwise import MaskPadding, Sigmoid
 from modgraph.ops.zeros import ANYWHERE
+from modgraph.routers import IdChoice
 from modgraph.syntax import ast
 
 NORMALISE = Softmax | MaskedSoftmax
@@ -51,8 +54,25 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
     _find_outputs_of_batch(graph, report)
     _find_padding_readers(graph, report)
     find_unlearned(graph, dead, report)
+    _find_large_pools(graph, report)
     if graph.losses:
         _find_unbalanced(graph, declared, growing, report)
+
+
+def _find_large_pools(graph: Graph, report: Report) -> None:
+    """Report large pools that cannot be stored, and warn of routes that weight each of their modules."""
+    inner = [pool for _, region in graph.modules() for pool in region.graph.nodes_of(PoolNode) if pool.is_large]
+    reasons = [(pool, find_obstacle(pool, graph)) for pool in graph.pools().values() if pool.is_large]
+    reasons += [(pool, "it stands in a module of another pool") for pool in inner]
+    for pool, reason in reasons:
+        if reason:
+            report.add(errors.LargePool(span=pool.span, pool=pool.name, size=pool.size, reason=reason))
+        for part, route in list_routes_of(pool, graph) if not reason else ():
+            router, weights = part.graph.declaration_of(route), part.graph.inputs(route.name).get("weights")
+            builder = Builder(part.graph, f"{route.name}~")
+            if isinstance(router, IdChoice) or (weights and read_slots(weights, pool.axis, builder, by_scores=False)):
+                continue
+            report.add(errors.LargeRoute(span=route.span, pool=pool.name, size=pool.size))
 
 
 def _find_outputs_of_batch(graph: Graph, report: Report) -> None:

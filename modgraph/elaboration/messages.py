@@ -143,6 +143,9 @@ def pack_message(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, elab
 
 def _explain_unpackable(type_: TensorType, rank: int) -> Misfit | None:
     """Explain why a value cannot be packed with others, and what could be; None if it can."""
+    if type_.dtype == "edge":
+        advice = "send along them before or after the pool: (x, link) -> aggregate -> p by w"
+        return Misfit(f"its modules take no edges, and this is {type_}", advice)
     if type_.dtype != "float" or type_.per == "batch":
         way_out = "send a value of each example" if type_.per == "batch" else "make it float first: -> embedding(8)"
         return Misfit(f"values sent together must be float of each example, not {type_}", way_out)

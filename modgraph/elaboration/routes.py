@@ -168,7 +168,8 @@ def _apply_weights(
     kind, k = choose_router(support)
     decision = elaborator.decision
     has_record = decision is not None and (decision.records_choice or decision.gates_in is elaborator.graph)
-    records = not (has_record or elaborator.region)  # nothing reads the records of a route in a pool's module
+    # nothing reads the records of a route in a pool's module, and those over a large pool are too large
+    records = not (has_record or elaborator.region or node.is_large)
     choose = kind(k=k or node.size, straight=support.straight, record_choice=records)
     router = _make_router(name, choose, span, elaborator)
     if kind is TokenChoice and k is not None and not _can_choose(node, router, span, elaborator):
@@ -242,7 +243,7 @@ def _require_pool(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: 
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), span=pool.span, **facts)
     if node.is_homogeneous:  # a pool inside a pool counts as a tensor for each of its modules
         tensors = max(elaborator.context.counts["weights"] - before, bool(elaborator.region))
-        elaborator.context.count("weights", (node.size - 1) * tensors, span)
+        elaborator.context.count("weights", (1 if node.is_large else node.size - 1) * tensors, span)
     return node if add_node(elaborator, node, pool.span) else POISON
 
 

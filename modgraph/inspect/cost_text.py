@@ -61,10 +61,10 @@ def _definitions(graph: Graph) -> Iterator[tuple[str, Hashable]]:
         yield from ((call.path, definition), (call.weights, definition))
     pending = [(pool, pool.name) for pool in graph.pools().values()]
     for pool, path in pending:
-        for module in range(pool.size):
+        for module, key in enumerate(pool.keys):
             region = pool.region(module)
-            yield f"{path}.{module}", id(region)
-            pending += ((inner, f"{path}.{module}.{inner.name}") for inner in region.graph.nodes_of(PoolNode))
+            yield f"{path}.{key}", id(region)
+            pending += ((inner, f"{path}.{key}.{inner.name}") for inner in region.graph.nodes_of(PoolNode))
 
 
 def _fold(parts: list[Part]) -> Part:

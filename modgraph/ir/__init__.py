@@ -44,6 +44,7 @@ from modgraph.ir.edits import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, 
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.node import (
+    EACH,
     RECURRENCE,
     Call,
     DecisionNode,

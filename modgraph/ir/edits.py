@@ -16,6 +16,7 @@ from modgraph.ir.part import Part
 from modgraph.ir.rewrite import rewrite_graph
 from modgraph.ir.stored.fields import Fields, each_of, name_of, whole_of
 from modgraph.ir.weights import GraphWeight, list_node_weights
+from modgraph.routers import NAMED_MODULES
 from modgraph.types import Axis, Misfit
 
 
@@ -189,7 +190,10 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
     def grow_node(node: Node, part: Part) -> Node:
         match node:
             case PoolNode() if node.axis == before:
-                return replace(node, size=node.size + by, grown=max(0, node.grown + by))
+                grown = replace(node, size=node.size + by, grown=max(0, node.grown + by))
+                if grown.is_large != node.is_large:
+                    raise Misfit(f"the weights of {node.name} have other names from {NAMED_MODULES + 1:,} modules on")
+                return grown
             case OpNode():
                 return _with_class_weights(node, part, before, by)
             case InputNode() | TargetNode():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from modgraph.declare import Initial, Record, Weight
 from modgraph.diagnostics import Span
 from modgraph.ops import Op
-from modgraph.routers import Router, RouterFacts, RouterText
+from modgraph.routers import NAMED_MODULES, Router, RouterFacts, RouterText
 from modgraph.types import Axis, Shape, TensorType, count_shared_axes
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["block", "router", "module", "round"]
 Once = Literal["", "batch", "scan"]
+EACH = "*"  # stands for every module of a large pool in names of weights
 RECURRENCE = "recurrence"  # the lowering of a scan that computes all steps at once
 
 
@@ -105,7 +106,7 @@ class PoolNode(Node, kind="pool"):
     The region of a module has one argument, the message, and one result. The last `grown` modules were added to a
     trained pool: their own weights train even if the pool is frozen. `shares` names the pool whose axis of modules this
     pool uses, if not its own. `inside` is the path of the modules that contain a nested pool: it keeps the axes of
-    pools apart, since names in a region are relative.
+    pools apart, since names in a region are relative. A `stored` pool has one tensor for each weight of a module.
     """
 
     size: int
@@ -113,6 +114,7 @@ class PoolNode(Node, kind="pool"):
     grown: int = 0
     shares: str = ""
     inside: str = ""
+    stored: bool = False
 
     @property
     def axis(self) -> Axis:
@@ -128,6 +130,16 @@ class PoolNode(Node, kind="pool"):
     def is_homogeneous(self) -> bool:
         """Whether all modules are equal but for weights."""
         return len(self.regions) == 1
+
+    @property
+    def is_large(self) -> bool:
+        """Whether each weight of its modules is listed once, as a tensor with a row for each module."""
+        return self.is_homogeneous and self.size > NAMED_MODULES
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The keys of its modules in names of weights: their numbers, or a star for all of a large pool."""
+        return (EACH,) if self.is_large else [str(module) for module in range(self.size)]
 
     def region(self, module: int) -> Region:
         """The region of one module."""
@@ -195,7 +207,8 @@ class RouteNode(Node, kind="route"):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionNode(Node, kind="decision"):
-    """The decision of a router text at one use. It has no results: the router's body computes its operands.
+    """The decision of a router text at one use, or of a route by ids. It has no results: the ops of the router's body,
+    or of the weights, compute its operands.
 
     Its slots are `tokens`, the `value` of the use, and a slot for each record and each of the `rounds`: the last round
     has the record's name, earlier ones are numbered from 1. Axes have the names of the body. `label` is the name of the

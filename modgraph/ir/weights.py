@@ -10,7 +10,7 @@ from typing import Any
 from modgraph.declare import Initial, Signature, sizes
 from modgraph.frozen import replace_fields
 from modgraph.ir.graph import Graph, compute_once
-from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, ScanNode
+from modgraph.ir.node import EACH, Node, OpNode, PoolNode, RouteNode, ScanNode
 from modgraph.types import Shape
 
 
@@ -20,8 +20,8 @@ class GraphWeight:
 
     `owner` is the op, module of a pool or router that owns it. `scale` is the bound or the deviation of its
     initialiser. All modules of a pool share a `shared` weight; outer axes of a stacked one stack matrices. An axis of
-    modules has the pool's name: the weight grows along it with the pool. `place` is that of the declaring node, in a
-    module `pool/0/linear`.
+    modules has the pool's name: the weight grows along it with the pool. One with `rows`, `pool.*.linear.weight`, holds
+    those of all modules of a large pool. `place` is that of the declaring node, in a module `pool/0/linear`.
     """
 
     name: str
@@ -34,6 +34,7 @@ class GraphWeight:
     frozen: bool = False
     shared: bool = False
     is_stacked: bool = False
+    rows: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -86,7 +87,8 @@ def _declaration_weights(
 
 
 def _pool_weights(pool: PoolNode) -> Iterator[GraphWeight]:
-    """List `pool.3.linear.weight` for each module, `pool.shared.…` for weights that a homogeneous pool shares.
+    """List `pool.3.linear.weight` for each module, `pool.*.linear.weight` for all modules of a large pool, and
+    `pool.shared.…` for weights that a homogeneous pool shares.
 
     A nested pool shares weights within one outer module.
     """
@@ -107,6 +109,13 @@ def _pool_weights(pool: PoolNode) -> Iterator[GraphWeight]:
     ]
     if pool.is_homogeneous:
         yield from (place_in_pool("shared", weight) for weight in regions[0] if weight.shared)
+    if pool.is_large:
+        yield from (
+            place_in_pool(EACH, each, axes=(pool.axis, *each.axes), is_stacked=True, rows=True)
+            for each in regions[0]
+            if not each.shared
+        )
+        return
     for module in range(pool.size):
         old = module < pool.size - pool.grown
         for each in regions[0 if pool.is_homogeneous else module]:

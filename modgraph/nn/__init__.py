@@ -22,6 +22,7 @@ from modgraph.nn.choice_routes import ChoiceDense, ChoiceGathered, ChoiceGrouped
 from modgraph.nn.dot_product import DotProductAttention
 from modgraph.nn.edges import AtSource, AtTarget, Degree, EdgeScatter, EdgeSoftmax
 from modgraph.nn.elementwise import Clamp, Elementwise
+from modgraph.nn.id_routes import IdChoice, IdGathered, IdGrouped, IdPerModule
 from modgraph.nn.ids import Lookup, OneHot, ToIds, TopKIndices
 from modgraph.nn.image import (
     AvgPool2d,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.device import constant
+from modgraph.nn.grouped import Weights
 from modgraph.nn.layer import Layer
 
 
@@ -55,11 +56,11 @@ class Parameter:
         """The array itself, twice, for users that broadcast it."""
         return self.weight, self.weight
 
-    @staticmethod
-    def rows(column: Sequence[Parameter], like: Tensor) -> Tensor:
-        """Stack the arrays of M modules for like [..., M, `rank` axes]: [..., M, *sizes]."""
-        outer = like.shape[: like.dim() - column[0].rank]
-        return torch.stack([each.weight for each in column]).expand(*outer, *column[0].sizes)
+    def run_rows(self, weights: Weights, rank: int, like: Tensor) -> Tensor:
+        """Array r for row r of like [..., R, message]: [..., R, *sizes]."""
+        outer = like.shape[: like.dim() - rank - 1]
+        own_R = weights[""]
+        return own_R.expand(*outer, own_R.shape[0], *self.sizes)
 
 
 class Constant(Layer):

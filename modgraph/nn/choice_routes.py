@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.choice import Records
+from modgraph.nn.choice import Records, TokenChoice
 from modgraph.nn.padding import apply_mask
 from modgraph.nn.pool import Pool
 
@@ -38,12 +38,53 @@ class ChoiceGrouped(ChoiceRoute):
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
         tokens_S, gates_SM, choice_SM = flat(tokens, records.gates, records.choice)
         edge_SM = choice_SM != 0
-        module_E, token_E = edge_SM.t().nonzero().unbind(1)  # transposed, so that edges are sorted by module
-        messages_E, counts_M = tokens_S.index_select(0, token_E), edge_SM.sum(0)
-        values = pool.run_sorted(messages_E, module_E, counts_M)
-        weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
+        module_E, token_E, counts_M, is_edge_E = find_edges(edge_SM, tokens_S, pool, router)
+        values = apply_rows(pool.run_sorted(tokens_S.index_select(0, token_E), module_E, counts_M), is_edge_E)
+        weight = apply_mask(gates_SM.flatten().index_select(0, token_E * len(pool) + module_E), is_edge_E)
         found = sum_edges(values, weight, token_E, tokens_S.shape[0])
         return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
+
+
+Edges = tuple[Tensor, Tensor, Tensor, Tensor | None]  # modules and tokens [E], counts by module [M], masks [E]
+
+
+def find_edges(edge_SM: Tensor, tokens_S: Tensor, pool: Pool, router: Any) -> Edges:
+    """The edges of tokens to modules, sorted by module, and a mask where some are none.
+
+    Their number is a value, so a device waits once to know it. It does not where all modules run at once and tokens
+    choose k of them: then each token has k edges, and those beyond its choice are masked.
+    """
+    if can_wait(edge_SM):
+        module_E, token_E = edge_SM.t().nonzero().unbind(1)  # transposed, so that edges are sorted by module
+        return module_E, token_E, edge_SM.sum(0), None
+    if not pool.runs_at_once(tokens_S):
+        counts_M = edge_SM.sum(0).cpu()
+        size: Any = counts_M.sum().item()
+        module_E, token_E = edge_SM.t().nonzero_static(size=size).unbind(1)
+        return module_E, token_E, counts_M, None
+    if type(router) is TokenChoice and router.k < len(pool):
+        return find_k_edges(edge_SM, router.k)
+    module_E, token_E = edge_SM.t().nonzero().unbind(1)
+    return module_E, token_E, edge_SM.sum(0), None
+
+
+def find_k_edges(edge_SM: Tensor, k: int) -> Edges:
+    """k edges of each token, sorted by module; those beyond its choice are masked."""
+    module_SK = edge_SM.byte().sort(stable=True, descending=True).indices[:, :k]
+    module_E, order_E = module_SK.flatten().sort(stable=True)
+    counts_M = module_E.new_zeros(edge_SM.shape[1]).scatter_add(0, module_E, torch.ones_like(module_E))
+    token_E = order_E // k
+    return module_E, token_E, counts_M, edge_SM.flatten().index_select(0, token_E * edge_SM.shape[1] + module_E)
+
+
+def can_wait(x: Tensor) -> bool:
+    """Whether a size may be read from a tensor: elsewhere than on the processor that waits for all queued work."""
+    return x.device.type == "cpu" or torch.compiler.is_compiling()
+
+
+def apply_rows(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Zero the rows of x [E, ...] where a mask [E] is false."""
+    return x if mask is None else apply_mask(x, mask.reshape(-1, *[1] * (x.dim() - 1)))
 
 
 class ChoicePerModule(ChoiceRoute):
@@ -53,7 +94,9 @@ class ChoicePerModule(ChoiceRoute):
     """
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
-        return route_by_choice(tokens, records.gates, records.choice, pool)
+        return route_by_choice(
+            tokens, records.gates, records.choice, pool.experts() if isinstance(pool, Pool) else pool
+        )
 
 
 class ChoiceGathered(ChoiceRoute):
@@ -129,5 +172,5 @@ def value_of(found: Any) -> Tensor:
 def edge_messages(tokens_ED: Tensor, module_E: Tensor, pool: Pool) -> Tensor:
     """Compute f_j(x_i) on every edge, each module on its edges: [E, result]."""
     edges_of = [(module_E == j).nonzero().squeeze(1) for j in range(len(pool))]
-    results = [pool.expert(j)(tokens_ED[edges]) for j, edges in enumerate(edges_of)]
+    results = [expert(tokens_ED[edges]) for expert, edges in zip(pool.experts(), edges_of, strict=True)]
     return torch.cat(results)[torch.cat(edges_of).argsort()]

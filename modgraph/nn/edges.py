@@ -129,11 +129,21 @@ def restore_rows(x: Tensor, result: str) -> Tensor:
 
 
 PAIRS = 24  # matrices are faster on a CPU where more than one in so many pairs of nodes is joined
+FEW = 4096  # edges of a batch that take less time than message passing takes to begin
 
 
-def are_dense(edges: Tensor, origins: int, nodes: int) -> bool:
-    """Whether a matrix over all pairs of nodes is faster than the edges [B, E, 2] by themselves."""
-    return not torch.compiler.is_exporting() and PAIRS * edges.shape[1] >= origins * nodes
+def are_dense(x: Tensor, edges: Tensor, origins: int, nodes: int) -> bool:
+    """Whether a matrix over all pairs of nodes is faster than the edges [B, E, 2] by themselves.
+
+    On a CPU, values x that are not finite go along edges alone; elsewhere that would be a wait.
+    """
+    if torch.compiler.is_exporting() or PAIRS * edges.shape[1] < origins * nodes:
+        return False
+    return not _can_wait(x) or bool(x.detach().sum().isfinite())
+
+
+def _can_wait(x: Tensor) -> bool:
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def sum_by_matrices(
@@ -147,23 +157,30 @@ def sum_by_matrices(
 ) -> Tensor:
     """Σ w x over the edges [B, E, 2] of each node, as a product with a matrix over all pairs of nodes for each example.
 
-    `letters` are the axes of x, of the weights and of the result. Nodes that send nothing count as zero, so that no
-    infinity in padding is multiplied.
+    `letters` are the axes of x, of the weights and of the result. Where x is not known to be finite, nodes that send
+    nothing count as zero, so that no infinity in padding is multiplied.
     """
     of_x, of_weights, result = (each.replace("e", "") for each in letters)
     values = x.movedim(1 + letters[0].index("e"), 1)
     own = values.new_ones(edges.shape[:2]) if weights is None else weights.movedim(1 + letters[1].index("e"), 1)
-    counts = torch.ones_like(edges[..., 0], dtype=torch.bool) if mask is None else mask.reshape(edges.shape[:2])
-    own = apply_mask(own, counts.reshape(*counts.shape, *[1] * (own.dim() - 2)))
+    counts = None if mask is None else mask.reshape(edges.shape[:2])
+    own = apply_mask(own, None if counts is None else _align(counts, own))
     origins = edges.select(-1, 1 - end)
-    sends = values.new_zeros(values.shape[:2]).scatter_add(1, origins, counts.to(values.dtype)) > 0
-    values = apply_mask(values, sends.reshape(*sends.shape, *[1] * (values.dim() - 2)))
-    pairs = edges.select(-1, end) * values.shape[1] + origins
-    index = pairs.reshape(*pairs.shape, *[1] * (own.dim() - 2)).expand_as(own)
-    joined = own.new_zeros(edges.shape[0], nodes * values.shape[1], *own.shape[2:]).scatter_add(1, index, own)
+    if not _can_wait(x):
+        joins = torch.ones_like(origins) if counts is None else counts.to(origins.dtype)
+        sends = joins.new_zeros(values.shape[:2]).scatter_add_(1, origins, joins) > 0
+        values = apply_mask(values, _align(sends, values))
+    pairs = torch.add(origins, edges.select(-1, end), alpha=values.shape[1])
+    joined = own.new_zeros(edges.shape[0], nodes * values.shape[1], *own.shape[2:])
+    joined = joined.scatter_add_(1, _align(pairs, own).expand_as(own), own)
     joined = joined.reshape(edges.shape[0], nodes, values.shape[1], *own.shape[2:])
     found = torch.einsum(f"zTS{of_weights},zS{of_x}->zT{result}", joined, values)
     return restore_rows(found, letters[2])
+
+
+def _align(x: Tensor, other: Tensor) -> Tensor:
+    """Append axes of length 1 to x, up to the rank of another value."""
+    return x.reshape(*x.shape, *[1] * (other.dim() - x.dim()))
 
 
 class EdgeSoftmax(Layer):

@@ -1,109 +1,169 @@
-"""Runs all modules of one kind at once on rows sorted by module: linear maps as one grouped matrix product.
+"""Runs all modules of one kind at once, on stacked weights: one tensor [M, ...] for each weight of a module.
 
-Shape suffixes: E rows, M modules, D input width, V output width.
+A kind has a method `run_rows(weights, rank, *values)`, which applies row r of each weight [R, ...] to row r of values
+[..., R, message], where a message has `rank` axes. It may have `run_sorted(weights, rows, *values)` for rows sorted by
+module. Both read the weights given to them, never those of the module itself.
+
+Shape suffixes: E rows, M modules, R rows with weights of their own, D input width, V output width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.linear import Linear, broadcast_rows
+Weights = Mapping[str, Tensor]  # by their names in one module
 
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:
-    """The module of each row [E], sorted, and the end of each module's rows [M]."""
+    """The module of each row [E], sorted, and the number of rows of each module [M]."""
 
     module: Tensor
-    ends: Tensor
+    counts: Tensor
+    _known: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The counts as numbers, for which the first call waits for the device."""
+        if "sizes" not in self._known:
+            self._known["sizes"] = self.counts.tolist()
+        return self._known["sizes"]
 
 
 GroupedFunction = Callable[..., Tensor]  # SortedRows and messages [E, ...] to results [E, ...]
 
 
-def stack_modules(column: Sequence[nn.Module]) -> Callable[..., Tensor]:
-    """Stack the weights of modules of one kind into one function of module indices [E] and messages [E, ...].
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """M modules of one kind: one of them, for its settings, and the stacked weights of all."""
 
-    The class stacks them with its static method `stack_weights`; modules without weights are equal.
-    """
-    stack = getattr(type(column[0]), "stack_weights", None)
-    if stack is not None:
-        function: Callable[..., Tensor] = stack(column)
-        return function
-    assert not any(True for _ in column[0].parameters()), f"{type(column[0]).__name__} has no stack_weights"
-    return lambda module_E, *values: column[0](*values)
+    module: Any
+    weights: Weights
 
+    @classmethod
+    def from_modules(cls, column: Sequence[Any]) -> Stack:
+        """Stack the weights of modules."""
+        each = [weights_of(module) for module in column]
+        return cls(column[0], {name: torch.stack([own[name] for own in each]) for name in each[0]})
 
-def group_modules(column: Sequence[nn.Module]) -> GroupedFunction | None:
-    """Stack the weights of modules of one kind into one function of sorted rows; None if the kind has no such form."""
-    kind = type(column[0])
-    if kind in GROUPED:
-        return GROUPED[kind](column)
-    if not hasattr(kind, "stack_weights") and any(True for _ in column[0].parameters()):
-        return None
-    function = stack_modules(column)
-    return lambda rows, *values: function(rows.module, *values)
+    def run_rows(self, ranks: Sequence[int], *values: Tensor) -> Any:
+        """Apply module j to row j of values [..., M, message], or all modules to values [..., 1, message].
 
+        `ranks` are the numbers of axes of messages.
+        """
+        if self.weights:
+            return find_rows(self.module)(self.weights, ranks[0], *values)
+        axes = [-rank - 1 for rank in ranks]
+        most = max(x.shape[axis] for x, axis in zip(values, axes, strict=True))
+        pairs = zip(values, axes, strict=True)
+        return self.module(*(x if x.shape[axis] == most else expand_axis(x, axis, most) for x, axis in pairs))
 
-def _linear(modules: Sequence[Any]) -> GroupedFunction:
-    weight_MDV = torch.stack([module.weight for module in modules]).transpose(1, 2)
-    bias_MV = None if modules[0].bias is None else torch.stack([module.bias for module in modules])
+    def run_indexed(self, module_E: Tensor, *values: Tensor) -> Any:
+        """Apply the modules of an index [E] to values [E, ...]."""
+        return Stack(self.module, self.take_rows(module_E)).run_rows([x.dim() - 1 for x in values], *values)
 
-    def linear(rows: SortedRows, x: Tensor) -> Tensor:
-        each = x[0, ..., 0].numel()  # vectors per message
-        kind = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
-        flat = x.reshape(-1, x.shape[-1]).to(kind)
-        y = F.grouped_mm(flat, weight_MDV.to(kind), offs=(rows.ends * each).to(torch.int32))
-        if y.requires_grad:
-            y.register_hook(Tensor.contiguous)  # type: ignore[no-untyped-call]  # grouped_mm refuses an expanded gradient
-        y = y.reshape(*x.shape[:-1], -1)
-        return y if bias_MV is None else y + broadcast_rows(bias_MV[rows.module], y).to(kind)
+    def take_rows(self, module_E: Tensor) -> dict[str, Tensor]:
+        """The weights of the modules of an index [E]."""
+        return {name: weight.index_select(0, module_E) for name, weight in self.weights.items()}
 
-    return linear
+    def run_sorted(self, rows: SortedRows, *values: Tensor) -> Any:
+        """Apply the modules to values [E, ...] sorted by module."""
+        run = getattr(self.module, "run_sorted", None) if self.weights else None
+        return self.run_indexed(rows.module, *values) if run is None else run(self.weights, rows, *values)
 
 
-def _norm(modules: Sequence[Any]) -> GroupedFunction:
-    """Normalise each vector; apply each module's scale and shift if it has them."""
-    first = modules[0]
-    norm = F.layer_norm if isinstance(first, nn.LayerNorm) else F.rms_norm
-    scale_MD, shift_MD = (
-        None if getattr(first, name, None) is None else torch.stack([getattr(each, name) for each in modules])
-        for name in ("weight", "bias")
-    )
-
-    def apply_norm(rows: SortedRows, x: Tensor) -> Tensor:
-        y = norm(x, first.normalized_shape, eps=first.eps)
-        y = y if scale_MD is None else y * broadcast_rows(scale_MD[rows.module], y)
-        return y if shift_MD is None else y + broadcast_rows(shift_MD[rows.module], y)
-
-    return apply_norm
+def expand_axis(x: Tensor, axis: int, size: int) -> Tensor:
+    """Expand an axis of length one."""
+    return x.expand([size if at == axis % x.dim() else -1 for at in range(x.dim())])
 
 
-GROUPED: dict[type[nn.Module], Callable[[Sequence[Any]], GroupedFunction]] = {
-    Linear: _linear,
-    nn.LayerNorm: _norm,
-    nn.RMSNorm: _norm,
-}
-ALIGNED = 8  # row lengths of grouped_mm in bfloat16 must be multiples of this
+def weights_of(module: Any) -> dict[str, Tensor]:
+    """The weights of a module by name; of a learned array, the array."""
+    return dict(module.named_parameters()) if isinstance(module, nn.Module) else {"": module.weight}
 
 
-def pays(x: Tensor, modules: nn.Module) -> bool:
-    """Whether grouping modules is faster than running each: on an accelerator, in bfloat16, with aligned matrices.
+def can_stack(module: Any) -> bool:
+    """Whether modules of this kind can run on stacked weights; all without weights can."""
+    return not weights_of(module) or find_rows(module) is not None
 
-    Elsewhere it costs a copy of the weights.
-    """
+
+def find_rows(module: Any) -> Any:
+    """The method `run_rows` of a module; None if its kind has none."""
+    own = _run_norm if isinstance(module, nn.LayerNorm | nn.RMSNorm) else None
+    return getattr(module, "run_rows", None) if own is None else lambda *given: own(module, *given)
+
+
+def _run_norm(norm: Any, weights: Weights, rank: int, x: Tensor) -> Tensor:
+    """Normalise each vector; apply each row's scale, and its shift if it has one."""
+    function = F.layer_norm if isinstance(norm, nn.LayerNorm) else F.rms_norm
+    y = function(x, norm.normalized_shape, eps=norm.eps) * spread_rows(weights["weight"], rank)
+    return y + spread_rows(weights["bias"], rank) if "bias" in weights else y
+
+
+def spread_rows(own_RC: Tensor, rank: int) -> Tensor:
+    """Reshape vectors [R, C] so that they broadcast against values [..., R, message], whose messages have `rank`
+    axes."""
+    return own_RC.reshape(own_RC.shape[0], *[1] * (rank - 1), own_RC.shape[-1])
+
+
+def run_linear(weights: Weights, rows: SortedRows, x: Tensor) -> Tensor:
+    """Apply linear maps to rows [E, ..., D] sorted by module: as one grouped product where there is one for them."""
+    weight_MVD, bias_MV = weights["weight"], weights.get("bias")
+    if not has_product(x, weight_MVD) or not len(x):
+        return _run_each(weight_MVD, bias_MV, torch.split(x, rows.sizes))
+    each = x[0, ..., 0].numel()  # vectors per message
+    kind = type_of_product(x)
+    flat, ends_M = x.reshape(-1, x.shape[-1]).to(kind), rows.counts.cumsum(0) * each
+    y = F.grouped_mm(flat, weight_MVD.transpose(1, 2).to(kind), offs=ends_M.to(torch.int32))
+    if y.requires_grad:
+        y.register_hook(Tensor.contiguous)  # type: ignore[no-untyped-call]  # grouped_mm refuses an expanded gradient
+    y = y.reshape(*x.shape[:-1], -1)
+    return y if bias_MV is None else y + spread_rows(bias_MV[rows.module], x.dim() - 1).to(kind)
+
+
+def _run_each(weight_MVD: Tensor, bias_MV: Tensor | None, parts: Sequence[Tensor]) -> Tensor:
+    """Apply each linear map to its part; a traced graph cannot ask which parts are empty."""
+    bias = [None] * len(parts) if bias_MV is None else bias_MV.unbind(0)
+    maps = [*zip(parts, weight_MVD.unbind(0), bias, strict=True)]
+    some = maps if is_traced(parts[0]) else [each for each in maps if len(each[0])]
+    return torch.cat([F.linear(*each) for each in some or maps[:1]])
+
+
+GROUPED = {"cpu": (torch.float32, torch.bfloat16), "cuda": (torch.bfloat16,)}  # dtypes of grouped products, by device
+ALIGNED = 16  # bytes: those of a row of a grouped product must be a multiple
+
+
+def type_of_product(x: Tensor) -> torch.dtype:
+    """The dtype in which a product with x is computed."""
     device = x.device.type
-    if device != "cuda" or not len(x):
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
+def has_product(x: Tensor, *weights: Tensor) -> bool:
+    """Whether torch has a grouped product of x with matrices [..., V, D]: on the processor or in 16 bits, aligned."""
+    known = GROUPED.get(x.device.type, ())
+    if not known or is_traced(x) or type_of_product(x) not in known:
         return False
-    kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
-    matrices = (weight for weight in modules.parameters() if weight.dim() == 2)
-    return kind == torch.bfloat16 and all(size % ALIGNED == 0 for weight in matrices for size in weight.shape)
+    lengths = (size * type_of_product(x).itemsize for weight in weights for size in weight.shape[-2:])
+    return all(each % ALIGNED == 0 for each in lengths)
+
+
+def pays(x: Tensor, module: nn.Module) -> bool:
+    """Whether stacking the weights of separate modules is faster than running each: on an accelerator, if there is a
+    grouped product. Elsewhere it costs a copy of the weights."""
+    matrices = (weight for weight in module.parameters() if weight.dim() == 2)
+    return x.device.type == "cuda" and len(x) > 0 and has_product(x, *matrices)
+
+
+def is_traced(x: Tensor) -> bool:
+    """Whether a graph is traced, or x has no numbers, so that its length is not known."""
+    return torch.compiler.is_compiling() or not isinstance(x.shape[0], int)
 
 
 def slices(x: Tensor, counts: Tensor) -> Sequence[Tensor]:

@@ -6,13 +6,13 @@ Axes: D input width, V output width, C code width, M modules, E messages; `...` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-StackedFunction = Callable[..., Tensor]  # module indices [E] and messages [E, ...] to results [E, ...]
+from modgraph.nn.grouped import SortedRows, Weights, run_linear, spread_rows
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -24,25 +24,25 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class Linear(nn.Linear):
     """torch's linear map."""
 
-    @staticmethod
-    def stack_weights(modules: Sequence[nn.Linear]) -> StackedFunction:
-        """Stack M maps into one function of module indices [E] and messages [E, ..., D]."""
-        weight_MVD = torch.stack(tuple(module.weight for module in modules))
-        biases = tuple(module.bias for module in modules if module.bias is not None)
-        bias_MV = torch.stack(biases) if biases else None
+    def run_rows(self, weights: Weights, rank: int, x: Tensor) -> Tensor:
+        """Apply map r to row r of x [..., R, message], or all maps to x [..., 1, message]."""
+        weight_RVD, bias_RV = weights["weight"], weights.get("bias")
+        axis = x.dim() - rank - 1
+        if x.shape[axis] == 1 and axis:  # all maps take it: one product for all
+            bias = None if bias_RV is None else bias_RV.flatten()
+            y = F.linear(x.squeeze(axis), weight_RVD.flatten(0, 1), bias)
+            y = y.reshape(*y.shape[:-1], *weight_RVD.shape[:2])
+            return y if rank == 1 else y.movedim(-2, axis)
+        rows = x.movedim(axis, 0) if axis else x
+        flat = rows.unsqueeze(1) if rows.dim() == 2 else rows.flatten(1, -2)
+        y = torch.bmm(flat, weight_RVD.transpose(1, 2))
+        y = y if bias_RV is None else y + bias_RV.unsqueeze(1)
+        y = y.squeeze(1) if rows.dim() == 2 else y.reshape(*rows.shape[:-1], -1)
+        return y.movedim(0, axis) if axis else y
 
-        def linear(module_E: Tensor, x: Tensor) -> Tensor:
-            rows = x.unsqueeze(1) if x.dim() == 2 else x.flatten(1, -2)
-            y = torch.bmm(rows, weight_MVD[module_E].transpose(1, 2))
-            y = y if bias_MV is None else y + bias_MV[module_E].unsqueeze(1)
-            return y.squeeze(1) if x.dim() == 2 else y.reshape(*x.shape[:-1], -1)
-
-        return linear
-
-
-def broadcast_rows(own_E: Tensor, x: Tensor) -> Tensor:
-    """Reshape vectors [E, C] to [E, 1, ..., C], which broadcasts against messages x [E, ..., D]."""
-    return own_E.reshape(-1, *[1] * (x.dim() - 2), own_E.shape[-1])
+    def run_sorted(self, weights: Weights, rows: SortedRows, x: Tensor) -> Tensor:
+        """Apply the maps to rows [E, ..., D] sorted by module."""
+        return run_linear(weights, rows, x)
 
 
 class ModulatedMap(nn.Module):
@@ -87,18 +87,10 @@ class Coded(nn.Module):
         result: Tensor = self._shared[0](x, self.code)
         return result
 
-    @staticmethod
-    def rows(modules: Sequence[Any], x: Tensor) -> Tensor:
-        """Apply module j to row j of x [..., M, D] in one product: [..., M, V]."""
-        codes = torch.stack([module.code for module in modules])
-        result: Tensor = modules[0]._shared[0](x, codes)
+    def run_rows(self, weights: Weights, rank: int, x: Tensor) -> Tensor:
+        """Apply code r to row r of x [..., R, message]."""
+        result: Tensor = self._shared[0](x, spread_rows(weights["code"], rank))
         return result
-
-    @staticmethod
-    def stack_weights(modules: Sequence[Any]) -> StackedFunction:
-        """Stack M codes into one function of module indices [E] and messages [E, ..., D]."""
-        codes_MC = torch.stack([module.code for module in modules])
-        return lambda module_E, x: modules[0]._shared[0](x, broadcast_rows(codes_MC[module_E], x))
 
 
 class ModulatedLinear(ModulatedMap):
@@ -141,8 +133,6 @@ class Scale(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x * self.weight
 
-    @staticmethod
-    def stack_weights(modules: Sequence[Any]) -> StackedFunction:
-        """Stack M scales into one function of module indices [E] and messages [E, ..., D]."""
-        weight_MD = torch.stack([module.weight for module in modules])
-        return lambda module_E, x: x * broadcast_rows(weight_MD[module_E], x)
+    def run_rows(self, weights: Weights, rank: int, x: Tensor) -> Tensor:
+        """Apply scale r to row r of x [..., R, message]."""
+        return x * spread_rows(weights["weight"], rank)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.grouped import GroupedFunction, SortedRows, group_modules, pays, slices, stack_modules
+from modgraph.nn.grouped import GroupedFunction, SortedRows, Stack, can_stack, pays, slices
 
 IndexedFunction = Callable[[Tensor, Tensor], Tensor]  # module indices [E] and messages [E, ...] to results [E, ...]
 
@@ -31,6 +31,7 @@ class Pool(nn.Module):
             self.size += 1
         self.rank = rank
         self.result_rank = result_rank
+        self.can_group: bool | None = None  # not known yet
 
     def __len__(self) -> int:
         return self.size
@@ -54,23 +55,34 @@ class Pool(nn.Module):
         shape[axis] = self.size
         return self.rows(x.expand(shape))
 
+    def experts(self) -> Sequence[nn.Module]:
+        """All modules."""
+        return [self.expert(j) for j in range(self.size)]
+
     def stack_weights(self) -> IndexedFunction:
         """Stack the modules' weights, once, into a function that takes them by index."""
-        return stack_modules([self.expert(j) for j in range(self.size)])
+        return Stack.from_modules(self.experts()).run_indexed
 
     def group_modules(self) -> GroupedFunction | None:
         """Stack the modules' weights into a function of rows sorted by module; None if an op has no such form."""
-        return group_modules([self.expert(j) for j in range(self.size)])
+        experts = self.experts()
+        return Stack.from_modules(experts).run_sorted if can_stack(experts[0]) else None
+
+    def runs_at_once(self, x: Tensor) -> bool:
+        """Whether `run_sorted` runs all modules at once on messages like x, and needs no numbers of messages."""
+        if pays(x, self.expert(0)) and self.can_group is None:
+            self.can_group = self.group_modules() is not None
+        return pays(x, self.expert(0)) and bool(self.can_group)
 
     def run_sorted(self, x: Tensor, module: Tensor, counts: Tensor) -> Tensor:
         """Apply the modules to messages x [E, message] sorted by module [E]: [E, result].
 
-        `counts` [M] are the numbers of messages. Every module runs, so that all get gradients.
+        `counts` [M] are the numbers of messages. Every module gets a gradient, zero if it has no message.
         """
-        run_grouped = self.group_modules() if pays(x, self.expert(0)) else None
+        run_grouped = self.group_modules() if self.runs_at_once(x) else None
         if run_grouped is not None:
-            return run_grouped(SortedRows(module, counts.cumsum(0)), x)
-        return torch.cat([self.expert(j)(part) for j, part in enumerate(slices(x, counts))])
+            return run_grouped(SortedRows(module, counts), x)
+        return torch.cat([expert(part) for expert, part in zip(self.experts(), slices(x, counts), strict=True)])
 
     def rows(self, x: Tensor) -> Tensor:
         """Apply module j to row j of x [..., M, message]: [..., M, result]."""
@@ -79,6 +91,6 @@ class Pool(nn.Module):
 
     def each(self, message: Callable[[int], Tensor]) -> Tensor:
         """Apply module j to `message(j)` [..., message]: [..., M, result]."""
-        results = [self.expert(j)(message(j)) for j in range(self.size)]
+        results = [expert(message(j)) for j, expert in enumerate(self.experts())]
         axis = -self.result_rank - 1
         return results[0].unsqueeze(axis) if self.size == 1 else torch.stack(results, dim=axis)

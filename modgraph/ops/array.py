@@ -116,6 +116,7 @@ class Parameter(Array, name="parameter", synonyms="variable learned learned_quer
     weights = (Weight("", "...", normal(0.02)),)
     module = own_module("rank", "sizes")
     is_array = True
+    gathers = True
 
 
 class State(Array, name="state", synonyms="buffer running ema moving_average"):

@@ -16,21 +16,23 @@ ENDS = (SOURCE, TARGET)
 EDGE = "e"  # the letter of the axis of edges; other axes get other letters
 BY_DENSITY, MESSAGE_PASSING, SCATTER = "by_density", "message_passing", "scatter"
 LOWERINGS = {
-    BY_DENSITY: "edges are data: torch_geometric message passing, and sums by matrices where 1 in 24 pairs is joined",
+    BY_DENSITY: "edges are data: torch_geometric message passing; sums by matrices where more than 1 in 24 pairs are "
+    "joined, and by rows where a batch has few edges",
     MESSAGE_PASSING: "edges are data: torch_geometric message passing",
     SCATTER: "edges are data: rows are gathered at one end and added at the other",
 }
 HOW = "how it is computed; bundles and PyTorch source scatter"
 RECEIVES = "the end of each edge that receives"
 OF_EDGES = Operand("edges", "...", dtype="edge")
-OF_NODES = Operand("nodes", "...", dtype="any", optional=True)
+NODES = "nodes"
+OF_NODES = Operand(NODES, "...", dtype="any", optional=True)
 
 
 class EdgeOp(Op):
     """Base of ops on edges. A value over `nodes` is their last operand where nothing else has the nodes' axis; only its
     length counts."""
 
-    nondifferentiable: ClassVar[tuple[str, ...]] = ("edges", "nodes")
+    nondifferentiable: ClassVar[tuple[str, ...]] = ("edges", NODES)
     takes_edges = True
     needs_nodes = False
     moves_edges = True  # a result at an edge may read other edges
@@ -86,7 +88,7 @@ class EdgeOp(Op):
         def read(axis: Axis) -> Place:
             return place_at(places[axis.name]) if axis.name and axis.name in places else everywhere(axis)
 
-        values = ((at, shape) for at, shape in enumerate(use.shapes) if names[at] != "nodes")
+        values = ((at, shape) for at, shape in enumerate(use.shapes) if names[at] != NODES)
         return (tuple(Reading(at, tuple(map(read, shape))) for at, shape in values),)
 
 
@@ -146,7 +148,7 @@ class _Lowered(TorchModule):
         if declaration is not None and vars(declaration)["lowering"] == SCATTER:
             return TorchModule("modgraph.nn.EdgeScatter", *self.positional, **self.named)
         home = "modgraph.nn.message_passing.EdgeMessagePassing"
-        return TorchModule(home, *self.positional, **self.named, matrices="by_density")
+        return TorchModule(home, *self.positional, **self.named, by_density="by_density")
 
 
 class EdgeRoute(EdgeOp):
@@ -161,7 +163,7 @@ class EdgeRoute(EdgeOp):
 
     @property
     def by_density(self) -> bool:
-        """Whether sums are by matrices where many pairs of nodes are joined."""
+        """Whether each call picks how to compute it, by its numbers of edges and nodes."""
         return bool(vars(self)["lowering"] == BY_DENSITY)
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

@@ -29,7 +29,7 @@ class LayerNorm(_Norm, name="layer_norm", synonyms="ln"):
     torch_arguments = "normalized_shape= eps=eps elementwise_affine=learned"
     weights = (Weight("weight", "D", ONES, when="learned"), Weight("bias", "D", ZEROS, when="learned"))
     module = TorchModule("torch.nn.LayerNorm", "D", eps="eps", elementwise_affine="learned")
-    grouped = True
+    gathers = True
 
     eps: float = setting(1e-6, min=0, below=1, doc="added to the variance")
     learned: bool = setting(True, doc="scale and shift by learned vectors")
@@ -44,7 +44,7 @@ class RMSNorm(Op, name="rms_norm"):
     weights = (Weight("weight", "D", ONES),)
     module = TorchModule("torch.nn.RMSNorm", "D", eps="eps")
     keeps_zeros = True
-    grouped = True
+    gathers = True
 
     eps: float = setting(1e-6, min=0, below=1, doc="added to the mean square")
 

@@ -34,8 +34,7 @@ class Op(Declaration):
     module = own_module()
 
     affine: ClassVar[bool] = False  # jointly affine in its operands, so that weighted sums commute with it
-    gathers: ClassVar[bool] = False  # its torch module has `stack_weights`, so weights can be gathered by index
-    grouped: ClassVar[bool] = False  # its torch module has a grouped form on rows sorted by module
+    gathers: ClassVar[bool] = False  # its torch module runs on stacked weights, which can be gathered by index
     outside_training: ClassVar[str] = ""  # the operand that it returns outside training
     zero_outside_training: ClassVar[bool] = False  # noise: zero outside training
     draws: ClassVar[bool] = False  # it samples a choice in training, unless its operand `forced` gives it

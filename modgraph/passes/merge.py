@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from modgraph.frozen import replace_fields
 from modgraph.ir import Call, Graph, Node, OpNode, PoolNode, Result, RouteNode, is_function
+from modgraph.ops.edges import NODES, EdgeOp
 from modgraph.passes.infrastructure import Moved, Pass
 
 
@@ -36,12 +37,17 @@ class Merge(Pass):
 
 
 def find_equal_nodes(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node]]]:
-    """The results that move to the first of equal nodes, and the equal nodes by the name of the first."""
+    """The results that move to the first of equal nodes, and the equal nodes by the name of the first.
+
+    A value that only says how many nodes edges join is as good as any other.
+    """
     first, moved, equal = dict[Hashable, str](), dict[Result, Result](), dict[str, list[Node]]()
     for node in graph:
         if not isinstance(node, OpNode | RouteNode) or not is_function(node, graph):
             continue
-        read = tuple((slot, moved.get(each, each)) for slot, each in graph.inputs(node.name).items())
+        of_edges = isinstance(node, OpNode) and isinstance(node.op, EdgeOp)
+        values = ((slot, each) for slot, each in graph.inputs(node.name).items() if not (of_edges and slot == NODES))
+        read = tuple((slot, moved.get(each, each)) for slot, each in values)
         what: tuple[Hashable, Hashable]  # the declaration, and the owner of its weights
         if isinstance(node, OpNode):
             what = node.op, node.owner if node.op.all_weights() else ""

@@ -14,6 +14,7 @@ from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
 from modgraph.passes.fuse import Fuse
 from modgraph.passes.hoist import ComputeOnce, Hoist
+from modgraph.passes.ids import ByIds
 from modgraph.passes.incremental import Incremental
 from modgraph.passes.inference import InferenceOnly, Prune
 from modgraph.passes.infrastructure import Pass
@@ -23,6 +24,7 @@ from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, drop_outpu
 from modgraph.passes.reassociate import Reassociate
 from modgraph.passes.scans import LowerScans
 from modgraph.passes.split import Split
+from modgraph.passes.store import Store
 
 OPTIMISE: tuple[Pass, ...] = (
     Split(),
@@ -34,10 +36,12 @@ OPTIMISE: tuple[Pass, ...] = (
     Prune(),
     LowerScans(),
     ComputeOnce(),
+    Store(),
 )
-BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
-TRAINING: tuple[Pass, ...] = (Lower(), *OPTIMISE)
-OPTIMISE_BUNDLE = tuple(LowerScans(exportable=True) if isinstance(each, LowerScans) else each for each in OPTIMISE)
+BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), ByIds(), Lower(exportable=True))
+TRAINING: tuple[Pass, ...] = (ByIds(), Lower(), *OPTIMISE)
+IN_BUNDLE: Mapping[str, Pass] = {"scans": LowerScans(exportable=True), "store": Store(exportable=True)}
+OPTIMISE_BUNDLE = tuple(IN_BUNDLE.get(each.name, each) for each in OPTIMISE)
 INFERENCE: tuple[Pass, ...] = (*BUNDLE, *OPTIMISE_BUNDLE)
 STEPWISE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Incremental())
 WITHOUT_NOVELTY: tuple[Pass, ...] = (InferenceOnly(), WithoutNovelty(), *BUNDLE)
@@ -56,11 +60,13 @@ def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) 
     return (*drop_outputs(left_out), *(BUNDLE if routing else WITHOUT_NOVELTY))
 
 
-def build_training_passes(lowering: str | None = None, asked: Iterable[Result] = ()) -> tuple[Pass, ...]:
-    """Build `TRAINING` with a requested lowering, and with further results `asked` of the model."""
+def build_training_passes(
+    lowering: str | None = None, asked: Iterable[Result] = (), store: Store | None = None
+) -> tuple[Pass, ...]:
+    """Build `TRAINING` with a requested lowering and storage, and with further results `asked` of the model."""
     ends = frozenset(result.node for result in asked)
     given: dict[str, Pass] = {"lower": Lower(lowering), "fuse": Fuse(asked=ends), "prune": Prune(ends)}
-    given["scans"] = LowerScans(lowering)
+    given |= {"scans": LowerScans(lowering), "store": store or Store()}
     return tuple(given.get(each.name, each) for each in TRAINING)
 
 

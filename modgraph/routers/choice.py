@@ -13,6 +13,7 @@ from modgraph.types import Axis, Misfit, TensorType, require_distinct
 # In a scan, copying up to this many weights of a module for every token costs less than sorting tokens at every step.
 FEW_WEIGHTS = 2**14
 FEW_IN_BUNDLE = 2**12  # the same in ONNX Runtime, which sorts faster
+MANY_IN_BUNDLE = 256  # modules; with so many, a node for each module is slow to export and to run
 
 GATHERED = "gathered"  # the lowering that gathers weights by index
 MASKED = "masked"  # the lowering that runs every module and masks
@@ -36,14 +37,15 @@ def list_choice_lowerings(pool: PoolFacts) -> tuple[Lowering, ...]:
     masked = Lowering(MASKED, "modgraph.nn.ChoiceMasked", every, exportable=False)
     reference = definition(CHOICE)
     every_module = () if pool.over_batch else (masked,)  # such a module's results depend on all its messages
+    by_index = "the weights of the chosen modules are gathered by index" + " at each step of the scan" * pool.in_scan
+    few = pool.weights <= FEW_IN_BUNDLE
+    gathered = Lowering(GATHERED, "modgraph.nn.ChoiceGathered", by_index, exportable=few)
     if not pool.in_scan:
-        return grouped, per_module, *every_module, reference
+        many = (gathered,) if pool.gathers and few and pool.size >= MANY_IN_BUNDLE else ()
+        return grouped, *many, per_module, *every_module, reference
     rest = (*every_module, *(replace(each, exportable=False) for each in (per_module, reference)))
     if not pool.gathers:
         return (grouped, *rest)
-    by_index = "the weights of the chosen modules are gathered by index at each step of the scan"
-    few = pool.weights <= FEW_IN_BUNDLE
-    gathered = Lowering(GATHERED, "modgraph.nn.ChoiceGathered", by_index, exportable=few)
     return (gathered, grouped, *rest) if pool.weights <= FEW_WEIGHTS else (grouped, gathered, *rest)
 
 

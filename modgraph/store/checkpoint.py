@@ -13,7 +13,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from modgraph.files import write_atomically, writing
-from modgraph.ir import Graph
+from modgraph.ir import EACH, Graph
 from modgraph.store.checkpoint_record import (
     WEIGHT,
     CheckpointRecord,
@@ -23,10 +23,23 @@ from modgraph.store.checkpoint_record import (
     tensors_path,
     tidy,
 )
+from modgraph.store.rows import stack_rows
 
 OPTIMIZER, STATE = "optimizer.", "state."
 COMMON = ("epoch", "step", "facts", "graph", "origin")  # the fields that a checkpoint and its record share
 OptimizerState = dict[str, dict[str, Tensor]]
+
+
+class Tensors(dict[str, Tensor]):
+    """Tensors by name. `expert.17.linear.weight` is also a row of `expert.*.linear.weight`, that of a large pool."""
+
+    def __missing__(self, name: str) -> Tensor:
+        parts = name.split(".")
+        for at, part in enumerate(parts):
+            whole = ".".join((*parts[:at], EACH, *parts[at + 1 :]))
+            if part.isdecimal() and whole in self and int(part) < len(self[whole]):
+                return self[whole][int(part)]
+        raise KeyError(name)
 
 
 @dataclass(frozen=True)
@@ -55,7 +68,8 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: 
     for weight, fields in checkpoint.optimizer.items():
         tensors |= {f"{OPTIMIZER}{key}.{weight}": tensor for key, tensor in fields.items()}
     tensors |= {STATE + name: tensor for name, tensor in checkpoint.state.items()}
-    content = save({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())})
+    stacked = sorted(stack_rows({name: tensor.detach().cpu() for name, tensor in tensors.items()}, torch.stack).items())
+    content = save({name: tensor.contiguous() for name, tensor in stacked})
     path = path_of(folder, checkpoint.step)
     again, digest = has_second_name(path) is False, hashlib.sha256(content).hexdigest()
     common = {name: getattr(checkpoint, name) for name in COMMON}
@@ -85,7 +99,7 @@ def read_checkpoint(path: Path, record: CheckpointRecord | None = None) -> Check
         key, _, weight = name.partition(".")
         optimizer.setdefault(weight, {})[key] = tensor
     common = {name: getattr(record, name) for name in COMMON}
-    return Checkpoint(**common, weights=parts[WEIGHT], optimizer=optimizer, state=parts[STATE], path=str(path))
+    return Checkpoint(**common, weights=Tensors(parts[WEIGHT]), optimizer=optimizer, state=parts[STATE], path=str(path))
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> OptimizerState:

@@ -20,6 +20,7 @@ from modgraph.files import explain_error, read_file, writing
 from modgraph.ir import Graph, from_json, to_json
 from modgraph.store.errors import BadCheckpoint, OtherFormat
 from modgraph.store.records import seal, unseal
+from modgraph.store.rows import split_rows
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -84,7 +85,7 @@ class CheckpointRecord:
             content = read_file(tensors_path(path, self.again))
             if hashlib.sha256(content).hexdigest() != self.sha256:
                 raise ValueError("its tensors have changed")
-            return load(content)
+            return split_rows(load(content), self.graph)
         except (*READ_ERRORS, SafetensorError) as error:
             raise ModgraphError([BadCheckpoint(path=str(path), reason=explain_error(error))]) from error
 

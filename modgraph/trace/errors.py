@@ -6,7 +6,8 @@ from modgraph.diagnostics import Diagnostic
 
 
 class NothingToTrace(Diagnostic, code="MG801"):
-    """A trace reports gates, so the model needs a route whose router records them. `every_module` makes no choice."""
+    """A trace reports gates, so the model needs a route whose router records them. `every_module` makes no choice,
+    and a route over more than 65,536 modules records nothing by itself."""
 
     message = '"{path}" has no route that records gates'
     help = "route tokens through a pool by a router: x -> pool by router"

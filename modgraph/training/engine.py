@@ -20,7 +20,6 @@ from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.batches import Batch, RandomOrder
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.log import log
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate, metrics_of
 from modgraph.nn.device import Transfer, seed_draws, to_device
@@ -116,8 +115,7 @@ class Engine:
 
     def say(self, text: str) -> None:
         """Log a line on rank zero."""
-        if self.processes.is_rank_zero:
-            log.info(text)
+        self.processes.say(text)
 
     # ------------------------------------------------------------ leaving and taking up
 

@@ -144,9 +144,9 @@ def find_states(graph: Graph) -> dict[str, OpNode]:
     """Return the states of a graph by name, and those of each module of a pool."""
     found = {node.owner: node for node in graph.nodes_of(OpNode) if isinstance(node.op, State)}
     for pool in graph.pools().values():
-        for at in range(pool.size):
+        for at, key in enumerate(pool.keys):
             inside = find_states(pool.region(at).graph)
-            found |= {f"{pool.name}.{at}.{name}": node for name, node in inside.items()}
+            found |= {f"{pool.name}.{key}.{name}": node for name, node in inside.items()}
     return found
 
 

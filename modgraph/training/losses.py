@@ -156,7 +156,7 @@ def _frozen_along(graph: Graph, axis: Axis, terms: Result) -> int:
     """Return the number of frozen modules at the beginning of an axis, if all weights that the terms train belong to
     its modules, or lie along it; else 0."""
     axes, pools = find_module_axes(graph), [pool for pool in graph.pools().values() if pool.axis == axis]
-    first = {f"{pool.name}.{at}.": at for pool in pools for at in range(pool.size)}
+    first = {f"{pool.name}.{key}.": at for pool in pools for at, key in enumerate(pool.keys)}
     frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
 
     def place(weight: str) -> int:

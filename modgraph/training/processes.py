@@ -21,6 +21,7 @@ from torch.distributed.nn.functional import all_reduce
 from modgraph.backends.torch import make_generator
 from modgraph.backends.torch.instance import units
 from modgraph.diagnostics import ModgraphError
+from modgraph.log import log
 from modgraph.nn import Shard, use_shard
 from modgraph.training.errors import NoDevice
 
@@ -71,6 +72,11 @@ class Processes:
         if self.size > 1:
             dist.init_process_group("nccl" if kind == "cuda" else "gloo")
         self.group: Any = dist.new_group() if self.size > 1 else None
+
+    def say(self, text: str) -> None:
+        """Log a line on rank zero."""
+        if self.is_rank_zero:
+            log.info(text)
 
     def own(self, indices: Tensor) -> tuple[int, int]:
         """Return the start and the stop of this process's part of a batch; parts differ by one example at most."""

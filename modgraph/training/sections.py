@@ -136,6 +136,12 @@ class Train(Section):
         choices=("ddp", "fsdp"),
         doc="each of several processes has all weights (ddp), or a shard of weights and optimizer state (fsdp)",
     )
+    pools: str = setting(
+        "auto",
+        choices=("auto", "stored", "modules"),
+        doc="a pool's weights are one tensor for all modules (stored), or one for each module (modules), or one where "
+        "a step is faster so (auto); checkpoints are the same",
+    )
     compile: bool | str = setting(
         False,
         choices=(BLOCKS,),

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import attribute
 from modgraph.backends.torch.parts import WeightInParts
+from modgraph.backends.torch.stored import tensors_by_name
 from modgraph.ir import Graph, find_module_axes, weights_of
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.processes import divide_like, whole
@@ -107,10 +108,11 @@ def _stages(own: Tensor, checkpoint: Checkpoint | None, name: str, axis: int) ->
 
 
 def find_trained_weights(model: Model, cut: Staged) -> dict[str, nn.Parameter]:
-    """Return the parameters that are trained, by name."""
+    """Return the parameters that are trained, by name; a stored weight once, for all modules."""
     parts = {id(part): name for weight, each in cut.items() for name, part in each.iter_parts(weight)}
-    named = model.state_dict(keep_vars=True).items()
-    return {parts.get(id(each), name): each for name, each in named if each.requires_grad}
+    named = tensors_by_name(model).items()
+    known = ((name, each) for name, each in named if isinstance(each, nn.Parameter) and each.requires_grad)
+    return {parts.get(id(each), name): each for name, each in known}
 
 
 def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:

@@ -18,11 +18,12 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.construct import resolve
+from modgraph.backends.torch.large import LargePool
+from modgraph.backends.torch.stored import list_stored
 from modgraph.data.batches import Batch
 from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.ir import Graph, find_learnt_weights
-from modgraph.log import log
 from modgraph.metrics.metrics import Metrics, results_of
 from modgraph.passes.gradients import drop_sparse_gradients
 from modgraph.recipes.optimizers import Optimizer
@@ -36,8 +37,8 @@ from modgraph.training.named_parts import ScheduledState, find_scheduled_states
 from modgraph.training.processes import Processes, divide_like, whole
 from modgraph.training.sections import BLOCKS, Train
 from modgraph.training.stages import Staged
+from modgraph.training.storage import STEPS, choose_storage, explain_apart, join_state, split_state
 
-STEPS = "step"  # a field that torch's optimizers keep as one number for each weight
 WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")  # torch excludes them from compilation
 
 
@@ -88,9 +89,10 @@ class TrainState:
     def optimizer_state(self) -> OptimizerState:
         """The optimizer's state by weight and field, each whole."""
         found, shapes = optimizer_state(self.optimizer, list(self.named)), stages.shapes_of(self.model)
-        return {
+        gathered = {
             name: {key: whole(each, shapes.get(name)) for key, each in fields.items()} for name, fields in found.items()
         }
+        return split_state(gathered, self.model)
 
 
 def train_state(
@@ -108,11 +110,19 @@ def train_state(
     learner = train.algorithm.learner(setup)
     dense = not train.optimizer.takes_sparse or processes.size > 1 or train.clip is not None or bool(train.compile)
     computed = drop_sparse_gradients(learner.graph) if dense else learner.graph
-    model = build(computed, seed=train.seed, asked=learner.wanted)
+    learnt = find_learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
+    kept = checkpoint.optimizer if checkpoint is not None and (same_phase or phase.goes_on) else {}
+    store, say = choose_storage(train.pools, processes.device, graph, learnt, kept), processes.say
+    for line in explain_apart(store, computed):
+        say(line)
+    model = build(computed, seed=train.seed, asked=learner.wanted, store=store)
+    for pool in model.modules():
+        if isinstance(pool, LargePool):
+            pool.sparse = not dense
     scheduled = find_scheduled_states(model, graph, train.states or {})
     with nullcontext() if checkpoint is None else refusing_damage(checkpoint):
         cut = stages.cut_weights(model, graph, checkpoint)
-    learnt = find_learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
+    learnt |= {stored.name for stored in list_stored(model) if stored.rows[0] in learnt}
     for name, parameter in stages.find_trained_weights(model, cut).items():  # no other parameter gets a gradient
         parameter.requires_grad_(name.partition("[")[0] in learnt)
     if not graph.losses:
@@ -123,7 +133,7 @@ def train_state(
     if cut and processes.divides:
         raise ModgraphError([CannotDivide(weights=list_names(sorted(cut)))])
     wanted = [*metrics.wanted, *learner.wanted, *model.moved_states.results.values()]
-    objective, say = Objective(model, wanted), log.info if processes.is_rank_zero else lambda _: None
+    objective = Objective(model, wanted)
     if train.compile == BLOCKS:
         compile_blocks(objective, model, say)
     elif train.compile:
@@ -163,6 +173,7 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
         if goes_on:
             first = {name: stages.part_name(name, *each.places[0]) for name, each in state.staged.items()}
             kept = {first.get(name, name): fields for name, fields in checkpoint.optimizer.items()}  # cut since
+            kept = join_state(kept, state.model)
             own_parts = {
                 name: {key: x if key == STEPS else divide_like(x, state.named[name]) for key, x in fields.items()}
                 for name, fields in kept.items()

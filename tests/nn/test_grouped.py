@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import modgraph
 from modgraph.backends.report import compile_report
+from modgraph.nn import choice_routes
 from modgraph.nn import pool as pools
 from modgraph.nn.grouped import SortedRows, pays
 
@@ -43,7 +45,7 @@ def test_values_and_gradients_are_those_of_each_module_by_itself(region: str, co
     group_modules = pool.group_modules()
     assert group_modules is not None
     module_E = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
-    found = group_modules(SortedRows(module_E, torch.tensor(counts).cumsum(0)), x)
+    found = group_modules(SortedRows(module_E, torch.tensor(counts)), x)
     expected = torch.cat([pool.expert(j)(part) for j, part in enumerate(x.split(counts))])
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     weights = [x, *pool.parameters()]
@@ -91,6 +93,31 @@ def test_on_an_accelerator_a_grouped_product_gives_what_the_loop_gives() -> None
     x = torch.randn(16, 8, device="cuda", dtype=torch.bfloat16)
     assert pays(x, pool.expert(0))
     module_E = torch.arange(4).repeat_interleave(torch.tensor(counts)).cuda()
-    found = pool.group_modules()(SortedRows(module_E, torch.tensor(counts).cumsum(0).cuda()), x)
+    found = pool.group_modules()(SortedRows(module_E, torch.tensor(counts).cuda()), x)
     expected = torch.cat([pool.expert(j)(part) for j, part in enumerate(x.split(counts))])
     torch.testing.assert_close(found, expected, rtol=3e-2, atol=3e-2)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("k", [1, 2])
+def test_edges_found_without_waiting_for_a_device_give_the_same_values_and_gradients(k: int, at_once: bool) -> None:
+    """Tokens of padding, and those that found no room, choose fewer than k modules."""
+    model = modgraph.loads(
+        "model m() { input x: float[time, 8] pool p[4] = linear(8) -> relu s = x -> linear(p) "
+        f"w = (s -> softmax) * ((s, s -> top_k({k})) -> within_capacity(0.5)) y = x -> p by w output y }}"
+    ).build(seed=2)
+    x = torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    batch = {"x": x, "time_length": torch.tensor([6, 2, 4])}
+    expected = model.compute(batch).outputs["y"]
+    with (
+        patch.object(choice_routes, "can_wait", lambda x: False),
+        patch.object(pools, "pays", lambda x, modules: at_once),
+        patch.object(choice_routes, "find_k_edges", wraps=choice_routes.find_k_edges) as find_k_edges,
+    ):
+        found = model.compute(batch).outputs["y"]
+    assert find_k_edges.called == at_once
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    for own, theirs in zip(
+        *(torch.autograd.grad((y**2).sum(), [x, *model.parameters()]) for y in (found, expected)), strict=True
+    ):
+        torch.testing.assert_close(own, theirs, rtol=1e-5, atol=1e-5)

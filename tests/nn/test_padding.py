@@ -19,8 +19,9 @@ ELSEWHERE = {
     "one_module",
     "weighted",
     "chosen",
+    "chosen_ids",
     "chosen_senders",
-}  # nothing is summed; see test_weighted
+}  # nothing is summed; see test_weighted and test_ids
 PADDED = {
     name: text.replace("x: float[5, 6]", "x: float[time, 6]").replace("p[3] = scale", "p[3] = linear(6)")
     for name, text in ROUTER_EXAMPLES.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import OpNode, from_json, to_json
 from modgraph.ir.text.parse import parse_text
+from modgraph.nn import edges, message_passing
 from modgraph.ops.edges import LOWERINGS
 
 GIVEN = "input x: float[node, 4] input link: edge[node, node] input w: float[link, 2] "
@@ -104,9 +106,9 @@ def test_graphs_of_a_batch_do_not_meet(lowering: str, training: bool) -> None:
     sizes = [(4, 9), (1, 1), (6, 2), (3, 12)]
     batch = unlike(0, sizes)
     together = model.compute(batch, moves=False).outputs["whole"]
-    for at, (nodes, edges) in enumerate(sizes):
-        single = {"x": batch["x"][at : at + 1, :nodes], "link": batch["link"][at : at + 1, :edges]}
-        single["w"] = batch["w"][at : at + 1, :edges]
+    for at, (nodes, count) in enumerate(sizes):
+        single = {"x": batch["x"][at : at + 1, :nodes], "link": batch["link"][at : at + 1, :count]}
+        single["w"] = batch["w"][at : at + 1, :count]
         single_result = model.compute(single, moves=False).outputs["whole"]
         torch.testing.assert_close(together[at, :nodes], single_result[0], atol=1e-11, rtol=1e-11)
 
@@ -124,17 +126,28 @@ def test_all_lowerings_have_the_gradients_of_the_definition() -> None:
             torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
 
 
-def test_sums_are_products_with_matrices_where_many_pairs_of_nodes_are_joined() -> None:
+def test_a_call_picks_its_lowering_by_its_numbers_of_edges_and_nodes() -> None:
     rng, model = np.random.default_rng(0), model_of(GIVEN + "u = (x, link) -> aggregate output u", "by_density")
-    for count, matrices in ((60, False), (100, True)):  # of 48² pairs of nodes
-        link = torch.from_numpy(rng.integers(0, 40, (2, count, 2)))
-        x = torch.from_numpy(rng.normal(size=(2, 48, 4)))
-        x[:, 40:] = float("inf")  # no edge begins there
+    for nodes, count, pick in ((48, 60, "scatter"), (48, 100, "matrices"), (300, 2100, "messages")):
+        link = torch.from_numpy(rng.integers(0, nodes - 8, (2, count, 2)))
+        x = torch.from_numpy(rng.normal(size=(2, nodes, 4)))
         batch = {"x": x, "link": link, "w": torch.zeros(2, count, 2).double()}
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        with (
+            patch.object(message_passing, "sum_by_matrices", wraps=edges.sum_by_matrices) as multiply,
+            patch.object(edges.EdgeScatter, "forward", autospec=True, side_effect=edges.EdgeScatter.forward) as scatter,
+        ):
             found = model.compute(batch).outputs["u"]
-        assert ("aten::bmm" in {event.key for event in profile.key_averages()}) == matrices
-        expected = torch.zeros(2, 48, 4).double()
+            picked = "matrices" if multiply.called else "scatter" if scatter.called else "messages"
+            assert picked == pick, f"{count} edges between {nodes} nodes"
+            multiply.reset_mock()
+            x[:, nodes - 8 :] = float("inf")  # no edge begins there
+            torch.testing.assert_close(model.compute(batch).outputs["u"], found)
+            assert not multiply.called, "a product with matrices multiplies infinities"
+            with patch.object(edges, "_can_wait", lambda x: False):  # as on an accelerator
+                torch.testing.assert_close(model.compute(batch).outputs["u"], found)
+            assert multiply.called == (pick == "matrices")
+        x[:, nodes - 8 :] = 0
+        expected = torch.zeros(2, nodes, 4).double()
         for example in range(2):
             expected[example].index_add_(0, link[example, :, 1], x[example, link[example, :, 0]])
         torch.testing.assert_close(found, expected)
@@ -167,7 +180,7 @@ def test_the_source_needs_only_torch(tmp_path: Path) -> None:
 def test_compile_reports_how_edges_are_computed_and_cost_counts_them() -> None:
     program = modgraph.loads(f"model m() {{ {GIVEN} h = x -> unmerge([2, 2]) y = h by w over link output y }}")
     report = compile_report(program.ir, program.build())
-    assert "edge route y.send: by_density; edges are data: torch_geometric message passing, and sums by" in report
+    assert "edge route y.send: by_density; edges are data: torch_geometric message passing; sums by" in report
     assert "edge route y.send when exported: scatter; edges are data" in report
     assert "edge route y.send: scatter" in compile_report(program.ir, program.build(lowering="scatter"))
     assert [program.cost(link=edges, node=7).macs for edges in (1, 10)] == [4, 40]
@@ -231,6 +244,8 @@ MISTAKES = {
     "input link: edge[node, node] input w: float[link, 3] y = x by w over link output y": "do not fit messages",
     "input link: edge[node, node] y = link + 1 output y": "add: it takes no edges",
     "input link: edge[node, node] pool p[2] = linear(4) y = link -> p output y": "it takes no edges",
+    "input link: edge[node, node] pool p[2] = linear(4) y = (x, link) -> p output y": "its modules take no edges",
+    'input link: edge[node, node] back = link -> rename(node="other") output x': "rename: it takes no edges",
     "input link: edge[node, node] output link": "edges are an input, not an output",
     "constant link: edge[node, node] = [[0, 1]] output x": "constant edges join axes with a length",
     "pool p[3] = linear(4) constant link: edge[p, p] = [[0, 3]] h = x -> p y = (h, link) -> aggregate output y": (
@@ -266,3 +281,15 @@ def test_every_op_of_edges_is_lowered_to_what_is_asked() -> None:
     computed = modgraph.loads(f"model m() {{ {EVERYTHING} }}").build(lowering="scatter").computed
     found = [vars(node.op)["lowering"] for node in computed.nodes_of(OpNode) if "lowering" in vars(node.op)]
     assert len(found) == 4 and {*found} == {"scatter"}
+
+
+def test_layers_share_the_degrees_of_their_nodes() -> None:
+    """Each layer counts the nodes by a value of its own, and values over the same nodes count the same."""
+    layer = "block layer() { input z: float[n, d] input on: edge[n, n] s = on -> degree "
+    layer += "weights = (1 / (s + 1), on) -> at_source y = z by weights over on output y }"
+    program = modgraph.loads(
+        f"{layer} model m() {{ input x: float[node, 4] input link: edge[node, node] "
+        "h = (x, link) -> layer -> relu y = (h, link) -> layer output y }"
+    )
+    names = [type(node.op).name for node in program.build().computed.nodes_of(OpNode)]
+    assert [names.count(each) for each in ("degree", "at_source", "send")] == [1, 1, 2]

@@ -62,6 +62,14 @@ def product_keys(w: Weights, x: Tensor) -> dict[str, Tensor]:
     return {"z": torch.stack(rows)}
 
 
+def peer(w: Weights, x: Tensor) -> dict[str, Tensor]:
+    """The same with a pool: module j has row j of both arrays."""
+    names = [f"expert.{j}.linear" for j in range(len(w["first"]) ** 2)]
+    down = torch.cat([w[f"{name}.weight"] for name in names])
+    up = torch.stack([w[f"{name}2.weight"][:, 0] for name in names])
+    return product_keys({**w, "down": down, "up": up}, x)
+
+
 def squash(s: Tensor) -> Tensor:
     norm = s.norm(dim=-1, keepdim=True)
     return norm**2 / (1 + norm**2) * s / norm
@@ -90,4 +98,4 @@ def margin_loss(length: Tensor, label: int) -> Tensor:
     return losses.sum()
 
 
-PAPERS = (capsules, hash_layer, product_keys, tied_embedding)
+PAPERS = (capsules, hash_layer, peer, product_keys, tied_embedding)

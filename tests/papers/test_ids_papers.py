@@ -13,7 +13,7 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.ir import Result, comparisons
 from tests.papers.papers_of_deepseek import deepseek_v3, predict_after
-from tests.papers.papers_of_ids import PAPERS, hash_layer, margin_loss, product_keys
+from tests.papers.papers_of_ids import PAPERS, hash_layer, margin_loss, peer, product_keys
 from tests.papers.test_papers import HOME, built, random_value
 from tests.papers.training import train
 
@@ -50,7 +50,7 @@ def test_padding_changes_neither_losses_nor_gradients(name: str) -> None:
     torch.testing.assert_close(*found)
 
 
-@pytest.mark.parametrize("paper", [hash_layer, product_keys, deepseek_v3], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("paper", [hash_layer, peer, product_keys, deepseek_v3], ids=lambda each: each.__name__)
 def test_weights_get_the_gradients_of_the_equations(paper: object) -> None:
     model, _ = built(paper.__name__)  # type: ignore[attr-defined]
     weights = {**model.state_dict(), **dict(model.named_parameters())}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from modgraph.ir import Graph, InputNode, OutputNode, Part, RouteNode, Rule, ScanNode, find_dependencies, rewrite_graph
 from modgraph.passes import (
+    ByIds,
     ComputeOnce,
     Determinize,
     Fold,
@@ -18,6 +19,7 @@ from modgraph.passes import (
     Prune,
     Reassociate,
     Split,
+    Store,
     WithoutNovelty,
     WithoutOutputs,
     images,
@@ -44,6 +46,8 @@ def ensures(each: Pass, graph: Graph) -> bool:
             return all(isinstance(node, InputNode | OutputNode) or node.name in needed for node in graph)
         case Determinize():
             return _stays(deterministic(), parts)
+        case ByIds():
+            return not any(each.find_all(part.graph) for part in parts)
         case Lower():  # every route has the asked form, or one that is offered
             routes = list_routes_by_path(graph).values()
             return all(each.choice(part, route).name == route.lowering for part, route in routes)
@@ -65,6 +69,9 @@ def ensures(each: Pass, graph: Graph) -> bool:
             return _stays(each.lower, parts)
         case ComputeOnce():
             return _stays(mark_once(), parts)
+        case Store():
+            found = each.decide(graph)
+            return all(pool.stored == found[name][0] for name, pool in graph.pools().items())
         case NoveltyAsOutputs():
             return novelties(graph).keys() <= graph.outputs.keys()
         case SinkReadings():  # every op that works on each token by itself does so on the first reading

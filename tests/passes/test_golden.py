@@ -30,7 +30,11 @@ SHARED = """model m() { input x: float[time, 4] pool p[2] = linear(4) -> tanh po
 STEPS = """model m() { input x: float[time, 4] input memory: float[4] weight w: float[4] = normal(1)
   pool p[3] = linear(4) scan x as v with h: float[4] { k = memory -> linear(4) -> tanh g = v -> linear(p) -> softmax
     h = h * (w -> exp) + (v -> p by (g * (g -> top_k(1)))) yield h + k } as s output s }"""
-SOURCES |= {"agreement": AGREEMENT, "rounds": ROUNDS, "shared": SHARED, "steps": STEPS}
+IDS = """model m() { input x: float[time, 4] input id: token[time, slot=2, 6] pool p[6] = linear(3) -> tanh
+  g = x -> linear(2) -> unmerge([2], into=["slot"]) s = x -> linear(p)
+  y = x -> p by (g * (id -> one_hot(p)) -> sum(axis="slot"))
+  z = x -> p by ((s, s -> top_k(2)) -> masked_softmax) output y output z }"""
+SOURCES |= {"ids": IDS, "agreement": AGREEMENT, "rounds": ROUNDS, "shared": SHARED, "steps": STEPS}
 STAGES = [
     (f"{pipeline}.{each.name}", f"{pipeline}.{passes[at - 1].name}" if at else "source", each)
     for pipeline, passes in PIPELINES.items()

@@ -137,9 +137,21 @@ def _choice(route: Route, values: list[Value]) -> list[Value]:
         results = route.apply(module, messages, [at for at, _ in sending])
         for (at, token), result in zip(sending, results, strict=True):
             found[at][token] += gates[at][(*token, module)] * result
-    records = [gates, [*map(scores.of, examples)], [*map(choice.of, examples)]]
+    records = [gates, [*map(scores.of, examples)], [(choice.of(at) != 0) * 1.0 for at in examples]]
     others = [_of_tokens(route, tokens.type, each) for each in records if route.settings.get("record_choice", True)]
     return [Value(type_, tuple(arrays)) for type_, arrays in zip(route.gives, [found, *others], strict=True)]
+
+
+def _by_ids(route: Route, values: list[Value]) -> list[Value]:
+    """Each slot's message goes to the module of its id, times its gate: [..., message] and slots to [..., result]."""
+    tokens, ids, gates = values
+    depth = len(route.outer(tokens.type))
+    found = [np.zeros((*each.shape[:depth], *route.nothing(at).shape)) for at, each in enumerate(tokens.arrays)]
+    for at, each in enumerate(tokens.arrays):
+        for place in np.ndindex(ids.of(at).shape):
+            (result,) = route.apply(int(ids.of(at)[place]), [each[place[:depth]]], [at])
+            found[at][place[:depth]] += gates.of(at)[place] * result
+    return [Value(route.gives[0], tuple(found))]
 
 
 def _of_tokens(route: Route, tokens: Type, records: list[Array]) -> list[Array]:
@@ -152,12 +164,12 @@ ROUTERS: dict[str, Callable[[Route, list[Value]], list[Value]]] = {
     "one_module": _one_module,
     "weighted": _weighted,
     "chosen": _choice,
+    "chosen_ids": _by_ids,
     "chosen_senders": _choice,
 }
 
 
 def records_of(router: str, settings: Mapping[str, Any]) -> list[str]:
     """The names of a route's records, in the order of its results behind the value."""
-    return (
-        ["gates", "scores", "selected"] if router.startswith("chosen") and settings.get("record_choice", True) else []
-    )
+    of_choice = router in ("chosen", "chosen_senders") and settings.get("record_choice", True)
+    return ["gates", "scores", "selected"] if of_choice else []

@@ -66,6 +66,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "tests/papers/mt_rmn_standalone.mod": {},
     "tests/papers/multi_gate.mod": {},
     "tests/papers/neural_interpreter.mod": {},
+    "tests/papers/peer.mod": {},
     "tests/papers/perceiver.mod": {},
     "tests/papers/product_keys.mod": {},
     "tests/papers/selective_state_space.mod": {},

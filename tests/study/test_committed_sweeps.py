@@ -28,7 +28,7 @@ NAMES = sorted(
     path.stem for path in FOLDER.glob("*.yaml") if re.search("^(spec|sweeps):", path.read_text(), re.MULTILINE)
 )
 POINTS = {"smn": 235, "modular_networks": 54, "rotated_digits": 36, "sema": 15, "sema_fashion": 15, "weather": 63}
-POINTS |= {"tagging": 18, "language_sweep": 30}
+POINTS |= {"tagging": 18, "language_sweep": 30, "graphs": 72}
 
 
 @pytest.fixture(scope="module")

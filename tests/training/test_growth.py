@@ -127,7 +127,7 @@ MISTAKES = {
     model("pool p = [linear(3), relu -> linear(3)] grow p[1] y = x -> p -> mean"): ("MG228", "differ"),
     model("pool p[2] = linear(3) grow p[-1] y = x -> p -> mean"): ("MG228", "the number must be whole"),
     model("pool p[2] = linear(3) grow p[0.5] y = x -> p -> mean"): ("MG228", "the number must be whole"),
-    model("pool p[2] = linear(3) grow p[999999] y = x -> p -> mean"): ("MG228", "the number must be whole"),
+    model("pool p[2] = linear(3) grow p[99999999] y = x -> p -> mean"): ("MG228", "the number must be whole"),
     model("pool p[2] = linear(3) grow q[1] y = x -> p -> mean"): ("MG201", "the pools here: p"),
     model("module p = linear(3) grow p[1] y = x -> p"): ("MG218", "expected a pool"),
     model("pool p[2] = linear(3) grow p[x] y = x -> p -> mean"): ("MG", "number of modules"),

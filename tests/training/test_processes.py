@@ -155,7 +155,7 @@ def test_two_processes_give_what_one_gives_and_one_goes_on_from_where_they_were(
 ) -> None:
     begin(routed, tmp_path / "one", train__precision="float64")
     settings = ("-s", "train.precision=float64", "-s", "train.checkpoint_every=3", "-s", f"train.strategy={strategy}")
-    with_two(routed, "--out", tmp_path / "two", *settings)
+    with_two(routed, "--out", tmp_path / "two", *settings, "-s", "train.pools=stored")  # as the one does not
     close(tmp_path / "two", tmp_path / "one")
     for name in sorted(path.name for path in (tmp_path / "two/checkpoints").iterdir())[-2:]:
         (tmp_path / "two/checkpoints" / name).unlink()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -164,6 +166,24 @@ def test_sums_come_to_the_same_number_whenever_they_are_reported() -> None:
 
 
 # ------------------------------------------------------------ on an accelerator
+
+ASKED = "read by choice_routes.find_edges"
+SEVERAL: dict[str, dict[str, int]] = {
+    "gmoe_digits bfloat16": {},
+    "zoo/gcn bfloat16": {},
+    # Modules run one after another, so that each route asks once how many tokens each of them has.
+    "gmoe_digits float32": {ASKED: 2},
+    # Modules that are not of one kind have no grouped product, so that each route asks for sizes.
+    "zoo/graph_moe bfloat16": {ASKED: 3},
+}
+
+
+@pytest.mark.parametrize("expected", [{"zoo/mixtral bfloat16": {}}, pytest.param(SEVERAL, marks=pytest.mark.slow)])
+def test_a_step_on_an_accelerator_waits_for_nothing_but_sizes(expected: dict[str, Any], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.pretend", str(tmp_path), *expected]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=SPECS.parent)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == expected
 
 
 @pytest.mark.cuda

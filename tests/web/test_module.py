@@ -51,6 +51,17 @@ model series() {
   loss cross_entropy(logits, label)
 }
 """
+GRAPHS = """
+model graphs() {
+  input x: float[node, 3]
+  input link: edge[node, node]
+  h = (x, link) -> aggregate("mean")
+  score = ((h, link) -> at_source) -> sum(axis=-1)
+  u = x -> linear(4) by ((score, link) -> edge_softmax) over link
+  output u
+  output whole = u -> max(axis="node")
+}
+"""
 Inputs = Mapping[str, Any]
 
 
@@ -64,6 +75,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory, traces: Path) -> Path:
         modgraph.export(modgraph.loads(SEQUENCE).build(), folder / "words.onnx")
         modgraph.export(modgraph.loads(ROUTED).build(), folder / "routed.onnx", routing=True)
         modgraph.export(modgraph.loads(SERIES).build(), folder / "series.onnx")
+        modgraph.export(modgraph.loads(GRAPHS).build(), folder / "graphs.onnx")
     return folder
 
 
@@ -73,6 +85,11 @@ def good_inputs() -> dict[str, tuple[str, Inputs]]:
     image = rng.random((3, 1, 8, 8), np.float32)
     series, ends = rng.random((3, 4, 3), np.float32), np.array([2, 4, 1])
     behind = np.broadcast_to(np.arange(4)[:, None] >= ends[:, None, None], series.shape)
+    unlike, link = (
+        {"node_length": np.array([5, 2, 1]), "link_length": np.array([7, 4, 0])},
+        rng.integers(0, 2, (3, 7, 2)),
+    )
+    link[0], link[1, 4:], link[2] = rng.integers(0, 5, (7, 2)), 99, -1  # ends of padding are no nodes
     return {
         "numbers behind the end": ("series", {"x": series, "time_length": ends}),
         "none behind the end": ("series", {"x": np.where(behind, np.nan, series), "time_length": ends}),
@@ -90,6 +107,9 @@ def good_inputs() -> dict[str, tuple[str, Inputs]]:
         "routed": ("routed", {"image": image, "domain": rng.integers(0, 5, (3, 2))}),
         "booleans": ("routed", {"image": image > 0.5, "domain": [[0, 1]] * 3}),
         "equal logits": ("routed", {"image": image * 0, "domain": [[4, 4]] * 3}),
+        "a graph": ("graphs", {"x": rng.random((1, 5, 3)), "link": link[:1]}),
+        "unlike graphs": ("graphs", {"x": rng.random((3, 5, 3)), "link": link, **unlike}),
+        "no edges": ("graphs", {"x": rng.random((2, 5, 3)), "link": link[1:, 4:5], "link_length": np.array([0, 0])}),
     }
 
 
@@ -98,7 +118,15 @@ def bad_inputs() -> dict[str, tuple[str, Any]]:
     small, domain = np.zeros((2, 1, 8, 8)), np.zeros((2, 2), int)
     series = np.zeros((2, 3, 3))
     series[1, 1, 2], series[1, 2, 0] = np.nan, np.inf
+    graphs = {"x": np.zeros((2, 4, 3)), "link_length": np.array([3, 1])}
+    link = np.array([[[0, 3], [3, 0], [1, 1]], [[0, 3], [9, 9], [9, 9]]])
     return {
+        "an edge that begins at no node": ("graphs", {**graphs, "link": link - 1}),
+        "an edge that ends at no node": ("graphs", {**graphs, "link": link + np.array([0, 1])}),
+        "an edge that ends at padding": ("graphs", {**graphs, "link": link, "node_length": np.array([4, 3])}),
+        "no edges and no lengths": ("graphs", {"x": graphs["x"], "link": link[:, :0]}),
+        "edges of three ends": ("graphs", {**graphs, "link": link[..., [0, 1, 1]]}),
+        "fractions for ends": ("graphs", {**graphs, "link": link + 0.5}),
         "not a number, no lengths": ("series", {"x": series}),
         "not a number before the end": ("series", {"x": series, "time_length": [3, 2]}),
         "no word before the end": ("words", {"words": words - 1, "time_length": [4, 1]}),

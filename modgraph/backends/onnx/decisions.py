@@ -25,6 +25,8 @@ from modgraph.nn.padding import apply_mask, valid_along
 from modgraph.ops.arithmetic import BROADCAST
 from modgraph.ops.choice import Above, TopK
 from modgraph.ops.compared import Comparison, Greater, GreaterEqual, Less, LessEqual
+from modgraph.ops.ids import TopKIndices
+from modgraph.routers import GATHERED, IdChoice
 from modgraph.routers.choice import TokenChoice
 
 Batch = dict[str, Tensor]
@@ -55,7 +57,7 @@ class Decisions:
         ]
         self.reached: dict[str, set[int]] = {name: set() for name in model.graph.pools()}
         for each in model.graph.decisions():
-            if each.facts.chooses_along is None:
+            if each.facts.chooses_along is None or _gathers_by_ids(each):
                 self.reached[each.pool.name].update(range(each.pool.size))
 
     def clear_calls(
@@ -128,6 +130,13 @@ class Decisions:
         return _smallest(gaps, len(next(iter(batch.values())))) < CLOSE
 
 
+def _gathers_by_ids(decision: Decision) -> bool:
+    """Whether a route gathers weights by ids, so that one module computes what all compute."""
+    node, graph = decision.node, decision.part.graph
+    gathers = isinstance(node, RouteNode) and node.lowering == GATHERED
+    return gathers and isinstance(graph.router_of(node).router, IdChoice)
+
+
 def gap(choice: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
     """The gap between the least chosen score and the largest other one along an axis, for each example.
 
@@ -157,14 +166,14 @@ class GateCall:
     """
 
     compared: tuple[Result, ...]
-    op: Above | TopK | Comparison
+    op: Above | TopK | TopKIndices | Comparison
     along: int
     padding: Padding
     margin: Arithmetic
 
     def gap(self, values: tuple[Tensor, ...], inputs: Mapping[str, Tensor]) -> Tensor:
         """The margin of the closest call of each example: [B] from [B, ...]."""
-        if isinstance(self.op, TopK):
+        if isinstance(self.op, TopK | TopKIndices):
             largest = values[0].movedim(self.along, -1).topk(self.op.k + 1).values
             gaps = (largest[..., -2] - largest[..., -1]).unsqueeze(-1).movedim(-1, self.along)
         else:
@@ -181,6 +190,11 @@ def gate_calls(graph: Graph) -> list[GateCall]:
     for route in graph.nodes_of(RouteNode):
         if isinstance(graph.declaration_of(route), TokenChoice):
             nodes |= {node.name: node for node in _find_choosing(route, graph)}
+        if isinstance(graph.declaration_of(route), IdChoice):
+            sources = map(graph.__getitem__, graph.ancestors([graph.inputs(route.name)["ids"].node]))
+            nodes |= {
+                node.name: node for node in sources if isinstance(node, OpNode) and isinstance(node.op, TopKIndices)
+            }
     return [found for node in nodes.values() if (found := _call(graph, node)) is not None]
 
 
@@ -213,10 +227,10 @@ def _call(graph: Graph, node: OpNode) -> GateCall | None:
             return None
         broadcast: Any = {name: signature.axes[name] for name in BROADCAST[1:]}
         return GateCall(compared, op, -1, padding, Arithmetic("-", right=op.right, **broadcast))
-    assert isinstance(op, Above | TopK)
-    place = op.choice_bound(signature).place
-    size = type_.shape[place].size if place is not None else None
-    if place is None or (isinstance(op, TopK) and (size is None or op.k >= size)):
+    assert isinstance(op, Above | TopK | TopKIndices)
+    place = signature.axes["position"] if isinstance(op, TopKIndices) else op.choice_bound(signature).place
+    size = signature.operands[0].shape[place].size if place is not None else None
+    if place is None or (isinstance(op, TopK | TopKIndices) and (size is None or op.k >= size)):
         return None
     threshold = op.threshold if isinstance(op, Above) else 0.0
     return GateCall(compared, op, place, padding, Arithmetic("-", right=threshold))

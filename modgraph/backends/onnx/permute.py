@@ -22,8 +22,11 @@ def find_axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> 
     default."""
     choosing = {each.pool.name for each in graph.decisions() if each.facts.chooses_along is not None}
     wanted = choosing if pools is None else choosing & {*pools}
+    own = {weight.name for weight in weights_of(graph) if weight.rows}  # of the modules themselves
     return {
-        name: of.axis for name, of in find_module_axes(graph).items() if any(pool.name in wanted for pool in of.pools)
+        name: of.axis
+        for name, of in find_module_axes(graph).items()
+        if name not in own and any(pool.name in wanted for pool in of.pools)
     }
 
 

@@ -6,12 +6,13 @@ import hashlib
 
 import torch
 from modgraph_runtime.files import SMALL, format_bytes, free_memory
-from torch import nn
+from torch import Tensor, nn
 
 from modgraph.backends.errors import WeightsBeyondMemory
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, GraphWeight, weights_of
 
+BLOCK = 4096  # modules of a large pool whose weights are sampled together
 RANDOM = ("uniform", "normal", "orthogonal")
 
 
@@ -26,11 +27,23 @@ def initialise(module: nn.Module, weights: list[GraphWeight], seed: int) -> None
     """Initialise every weight of a module."""
     tensors = module.state_dict(keep_vars=True)
     for weight in weights:
-        name, numbers = find_initialiser(weight)
-        random = {"generator": make_generator(seed, weight.name)} if name in RANDOM else {}
         tensor = tensors[weight.name]
-        for part in tensor.flatten(0, -3) if has_matrices(weight) else (tensor,):
-            getattr(nn.init, f"{name}_")(part, *numbers, **random)
+        if not weight.rows:
+            initialise_one(tensor, weight, seed, weight.name)
+            continue
+        for start in range(0, len(tensor), BLOCK):  # whole blocks, so that modules that join change no other
+            block = tensor.new_empty(BLOCK, *tensor.shape[1:])
+            initialise_one(block, weight, seed, f"{weight.name}[{start}]")
+            rows = tensor[start : start + BLOCK]
+            rows.copy_(block[: len(rows)])
+
+
+def initialise_one(tensor: Tensor, weight: GraphWeight, *purpose: object) -> None:
+    """Initialise one weight, or a block of its rows, by noise for a purpose."""
+    name, numbers = find_initialiser(weight)
+    random = {"generator": make_generator(*purpose)} if name in RANDOM else {}
+    for part in tensor.flatten(0, -3) if has_matrices(weight) else (tensor,):
+        getattr(nn.init, f"{name}_")(part, *numbers, **random)
 
 
 def find_initialiser(weight: GraphWeight) -> tuple[str, tuple[float, ...]]:

@@ -19,10 +19,11 @@ from modgraph.backends.torch.parts import WeightInParts
 from modgraph.backends.torch.plan import Steps, plan_for
 from modgraph.backends.torch.run import Context, Plan
 from modgraph.backends.torch.states import MovedStates, is_recomputation
+from modgraph.backends.torch.stored import list_stored
 from modgraph.backends.torch.whole_graph import disable_tracing, eager, whole_graph
 from modgraph.ir import Graph, Result, free_draws, list_padding, make_forced_key, weights_of
 from modgraph.nn.padding import repeat_last
-from modgraph.passes import Moved, build_training_passes, optimise
+from modgraph.passes import Moved, Store, build_training_passes, optimise
 
 
 @dataclass(frozen=True)
@@ -269,15 +270,20 @@ def ids(x: Tensor) -> Tensor:
 
 
 def build(
-    graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu", asked: Iterable[Result] = ()
+    graph: Graph,
+    seed: int = 0,
+    lowering: str | None = None,
+    device: str = "cpu",
+    asked: Iterable[Result] = (),
+    store: Store | None = None,
 ) -> Model:
     """Build a model with fresh weights.
 
-    `lowering` requests a lowering for all routes that offer it. `asked` are further results for `Model.results`. Raises
-    `ModgraphError` if the weights do not fit in memory.
+    `lowering` requests a lowering for all routes that offer it, `store` which pools are stored. `asked` are further
+    results for `Model.results`. Raises `ModgraphError` if the weights do not fit in memory.
     """
     refuse_large_weights(graph)
-    model = build_empty_model(graph, lowering, asked=asked)
+    model = build_empty_model(graph, lowering, asked=asked, store=store)
     initialise(model, weights_of(graph), seed)
     return model.to(device)
 
@@ -287,17 +293,20 @@ def build_empty_model(
     lowering: str | None = None,
     allocation: AbstractContextManager[object] | None = None,
     asked: Iterable[Result] = (),
+    store: Store | None = None,
 ) -> Model:
     """Build a model with uninitialised weights, allocated within the context `allocation`."""
     with torch.device("meta"):
-        model = Model(graph, optimise(graph, build_training_passes(lowering, asked)))
+        model = Model(graph, optimise(graph, build_training_passes(lowering, asked, store)))
     weights = weights_of(graph)
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
     shapes = model.state_dict()
     with allocation or nullcontext():
         empty = {name: torch.empty(each.shape, dtype=each.dtype) for name, each in shapes.items()}
         model.load_state_dict(empty, assign=True)  # `to_empty` imports sympy, which takes half as long as torch
+    stored = {row: each for each in list_stored(model) for row in each.rows}
     for weight in weights:
         if weight.frozen and not weight.buffer:
-            model.lookup(weight.name).requires_grad_(False)
+            tensor = stored[weight.name].weight if weight.name in stored else model.lookup(weight.name)
+            tensor.requires_grad_(False)
     return model

@@ -11,10 +11,13 @@ from torch import nn
 
 from modgraph.backends.torch.construct import Namespace, build_expert, build_shared, construct, resolve
 from modgraph.backends.torch.instance import Instance, class_of
+from modgraph.backends.torch.large import LargePool
 from modgraph.backends.torch.plan import CallSteps, Steps, steps_of
 from modgraph.backends.torch.recurrences import CompiledRecurrence
 from modgraph.backends.torch.regions import CompiledLoop, CompiledPool, CompiledScan, Expert
 from modgraph.backends.torch.run import CompiledRoute, Step
+from modgraph.backends.torch.stored import StoredPool
+from modgraph.frozen import change_fields
 from modgraph.ir import RECURRENCE, Body, Call, DecisionNode, Graph, GrowthNode, LossNode, Part, body_of
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.program.outline import number_definitions
@@ -63,6 +66,7 @@ class Nodes:
                 case OpNode(), _ if node.op.all_weights():
                     self._op(graph, node)
                 case _, PoolNode() as pool:
+                    pool = change_fields(pool, stored=pool.stored and pool.name in known)
                     self._once(pool.name, partial(self._pool, pool))
                 case RouteNode(), _:
                     self._router(graph, node)
@@ -158,6 +162,10 @@ class Nodes:
         def computes(expert: Expert) -> dict[str, Compute]:
             return Nodes(expert, shared).computes(Part(expert.region.graph))
 
+        if node.is_large:
+            return LargePool(node, Expert(node.region(0), computes), shared)
+        if node.stored:
+            return StoredPool(node, Expert(node.region(0), computes), shared)
         return CompiledPool(node, [Expert(node.region(module), computes) for module in range(node.size)], shared)
 
     def _route(self, part: Part, node: RouteNode) -> CompiledRoute:

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace, show
 from modgraph.backends.torch.plan import Steps, all_steps, plan_for, steps_of
-from modgraph.backends.torch.run import Context, Plan, Step, stack_once
+from modgraph.backends.torch.run import Context, Plan, stack_once
 from modgraph.declare import sizes
 from modgraph.ir import OpNode, PoolNode, Region, RouteNode, ScanNode
 from modgraph.nn import Pool, loop, scan
-from modgraph.nn.grouped import GroupedFunction, SortedRows, group_modules, stack_modules
+from modgraph.nn.grouped import GroupedFunction, Stack, can_stack, expand_axis
 from modgraph.nn.pool import IndexedFunction
 from modgraph.nn.scan import Step as ScanStep
 from modgraph.nn.until import Round, take_rows
@@ -53,51 +53,54 @@ class CompiledPool(Pool):
     def __init__(self, node: PoolNode, experts: list[Expert], shared: Namespace | None) -> None:
         super().__init__(experts, shared, len(node.message.shape), len(node.result.shape))
         self.region = node.region(0)
-        ops = self.region.graph.nodes_of(OpNode) if node.is_homogeneous and not node.has_pools else []
+        graph = self.region.graph
+        ops = graph.nodes_of(OpNode) if node.is_homogeneous and not node.has_pools else []
         self.columns: dict[str, list[Any]] = {op.name: [each.computes[op.name] for each in experts] for op in ops}
+        self.ranks = {op.name: [len(each.shape) for each in graph.signature(op).operands] for op in ops}
+        self.stacks_all = bool(ops) and all(can_stack(column[0]) for column in self.columns.values())
+        self.as_rows = self.stacks_all and shared is not None
         self.of_one = Plan()
-        self.row_plan: Plan | None = None
-        if self.columns:
-            steps = steps_of(self.region.graph, dict.fromkeys(self.columns, _unlike), share=False)
+        if self.stacks_all:
+            steps = steps_of(graph, dict.fromkeys(self.columns, _unlike), share=False)
             self.of_one = plan_for(steps, self.region.results, arguments=self.region.arguments)
-            self.row_plan = None if shared is None else self.of_one.with_computes(self._bind_rows)
 
     def __repr__(self) -> str:
         return show(self)
 
-    def _bind_rows(self, step: Step[int]) -> Callable[..., Any]:
-        """Make the function of an op that runs all modules, each on its row."""
-        op = self.region.graph[step.node]
-        assert isinstance(op, OpNode)
-        rank = len(self.region.graph.signature(op).operands[0].shape)
-        return partial(rows_of, self.columns[op.name], rank, len(op.types[0].shape))
+    def stacks(self) -> dict[str, Stack]:
+        """The stacked weights of each op."""
+        return {name: Stack.from_modules(column) for name, column in self.columns.items()}
+
+    def _run(self, x: Tensor, compute: Callable[[str], Callable[..., Any]]) -> Tensor:
+        """Run the region with a function for each op."""
+        return run_one(self.of_one.with_computes(lambda step: compute(step.node)), x)
 
     def rows(self, x: Tensor) -> Tensor:
-        return super().rows(x) if self.row_plan is None else run_one(self.row_plan, x)
+        return self.run_rows(x) if self.as_rows else super().rows(x)
 
     def all(self, x: Tensor) -> Tensor:
-        return self.each(lambda j: x) if self.row_plan is None else super().all(x)
+        return self.run_all(x) if self.as_rows else self.each(lambda j: x)
+
+    def run_rows(self, x: Tensor) -> Tensor:
+        """Apply module j to row j of x [..., M, message], op by op on stacked weights."""
+        stacks = self.stacks()
+        return self._run(x, lambda op: partial(stacks[op].run_rows, self.ranks[op]))
+
+    def run_all(self, x: Tensor) -> Tensor:
+        """Apply every module to x [..., message], op by op on stacked weights."""
+        y = self.run_rows(x.unsqueeze(-self.rank - 1))
+        return expand_axis(y, -self.result_rank - 1, self.size)
 
     def stack_weights(self) -> IndexedFunction:
-        taken = {name: stack_modules(column) for name, column in self.columns.items()}
-
-        def run_indexed(module_E: Tensor, x: Tensor) -> Tensor:
-            return run_one(self.of_one.with_computes(lambda step: partial(taken[step.node], module_E)), x)
-
-        return run_indexed
+        stacks = self.stacks()
+        return lambda module_E, x: self._run(x, lambda op: partial(stacks[op].run_indexed, module_E))
 
     def group_modules(self) -> GroupedFunction | None:
-        """Make a function of rows sorted by module; None if an op has no grouped form or the pool is not
-        homogeneous."""
-        found = {name: group_modules(column) for name, column in self.columns.items()}
-        if not found or None in found.values():
+        """Make a function of rows sorted by module; None if an op has no such form or the pool is not homogeneous."""
+        if not self.stacks_all:
             return None
-
-        def all_rows(rows: SortedRows, x: Tensor) -> Tensor:
-            computes = {name: partial(each, rows) for name, each in found.items() if each is not None}
-            return run_one(self.of_one.with_computes(lambda step: computes[step.node]), x)
-
-        return all_rows
+        stacks = self.stacks()
+        return lambda rows, x: self._run(x, lambda op: partial(stacks[op].run_sorted, rows))
 
 
 def run_one(plan: Plan, x: Tensor) -> Tensor:
@@ -107,21 +110,6 @@ def run_one(plan: Plan, x: Tensor) -> Tensor:
 
 def _unlike(*values: Tensor) -> Tensor:
     raise AssertionError("unlike modules have no weights in common")
-
-
-def rows_of(column: list[nn.Module], rank: int, result_rank: int, *values: Tensor) -> Any:
-    """Run one op of every module, each on its row of values [..., M, axes of one].
-
-    Modules that share weights run together; modules without weights are equal.
-    """
-    run_rows = getattr(type(column[0]), "rows", None)
-    if run_rows is not None:
-        return run_rows(column, *values)
-    if not any(True for _ in column[0].parameters()):
-        return column[0](*values)
-    rows = zip(*(value.unbind(-rank - 1) for value in values), strict=True)
-    results = [module(*row) for module, row in zip(column, rows, strict=True)]
-    return torch.stack(results, dim=-result_rank - 1)
 
 
 class CompiledScan:

@@ -23,6 +23,7 @@ from modgraph.inspect.cost import Memory, TrainingStep, compute_cost, fix_length
 from modgraph.ir import Graph, OpNode, Result, ScanNode, weights_of
 from modgraph.nn import ExpertChoice, TokenChoice
 from modgraph.nn.choice_routes import ChoiceGrouped, ChoicePerModule
+from modgraph.nn.id_routes import IdGrouped, IdPerModule
 from modgraph.ops.sequence import Recurrent
 from modgraph.passes.gradients import drop_sparse_gradients
 from modgraph.passes.likelihoods import with_likelihoods
@@ -196,6 +197,11 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
             tokens, pool, router = given[:3]
             all_ = tokens.shape[-1 - pool.rank] if isinstance(router, ExpertChoice) else len(pool)
             self.share = min(1.0, router.k / all_) if isinstance(router, TokenChoice) else 1.0
+        elif isinstance(module, IdGrouped | IdPerModule):
+            tokens, pool, router, ids = given[:4]
+            self.share = 1 / len(pool)
+            edges = ids.shape[ids.dim() - router.slots :].numel() * tokens.shape[: tokens.dim() - router.rank].numel()
+            self.counts = _spread(edges, len(pool))
         elif not isinstance(module, TokenChoice):
             self.share = 1.0
 
@@ -215,9 +221,13 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _pairs(self, x: Tensor) -> Tensor:
         """The indices of x that are not zero, as many as the share, spread evenly over rows (modules)."""
         total = round(x.numel() * self.share)
-        rows = x.shape[0]
-        self.counts = iter([total // rows + (row < total % rows) for row in range(rows)])
+        self.counts = _spread(total, x.shape[0])
         return x.new_empty((total, x.dim()), dtype=torch.int64)
+
+
+def _spread(total: int, rows: int) -> Iterator[int]:
+    """A number divided evenly among rows."""
+    return iter([total // rows + (row < total % rows) for row in range(rows)])
 
 
 def _workspace(shape: Sequence[int], hidden: int, page: int) -> int:

@@ -91,6 +91,15 @@ class ChoiceLost(Caution, code="MG411"):
     example = HEAD + "pool p[3] = linear(4) s = x -> linear(p) y = x -> p by (s * (s -> top_k) -> softmax) output y }"
 
 
+class LargeRoute(Caution, code="MG420"):
+    """A route over a pool of more than 65,536 modules computes weights, and perhaps results, of every module for each
+    token. Ids of the chosen modules and their gates cost no more than what they choose."""
+
+    message = 'each token has a weight for each of the {size:,} modules of "{pool}"'
+    help = "choose by ids: x -> {pool} by (gates * (ids -> one_hot({pool})))"
+    example = HEAD + "pool p[70000] = linear(2) y = x -> p by (x -> linear(p) -> softmax) output y }"
+
+
 class BatchAxis(Caution, code="MG416"):
     """A type describes one example; modgraph adds the axis of the batch. An axis called so would be one more axis of
     each example, such as a list of vectors."""

@@ -59,6 +59,15 @@ class RouterPools(Diagnostic, code="MG248"):
     )
 
 
+class LargePool(Diagnostic, code="MG321"):
+    """A pool of more than 65,536 modules is stored as one tensor for each weight, with a row for each module. So its
+    modules must be equal but for the values of their weights, and each op must run on such tensors."""
+
+    message = 'pool "{pool}" of {size:,} modules cannot be stored: {reason}'
+    help = "use at most 65,536 modules, or change that"
+    example = "model m() { input x: float[4] pool p[70000] = linear(4) -> dropout(0.5) output y = x -> p[0] }"
+
+
 class DecidesOtherwise(Diagnostic, code="MG249"):
     """All uses of a router must record the same, choose equally many modules, and give values of one kind."""
 

@@ -192,7 +192,7 @@ class Keys:
             if len(paths) > 1:
                 self._known |= {path: (definition, key) for path, key in paths.items()}
         for pool in (pool for level in levels for pool in level.graph.nodes_of(PoolNode)):
-            self._known |= {f"{pool.name}.{at}": (pool.name, at) for at in range(pool.size)}
+            self._known |= {f"{pool.name}.{key}": (pool.name, at) for at, key in enumerate(pool.keys)}
 
     def split(self, place: str) -> tuple[str, tuple[Key, ...]]:
         """A name or place with numbered stars for its keys, one number for each loop; and the keys."""

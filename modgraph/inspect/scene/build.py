@@ -144,14 +144,14 @@ class _Builder:
                 children = boxes
             else:
                 children += (Box(id=prefix[:-1], kind="block", label=f"module {module}", children=boxes),)
-        owners = (node.name, f"{node.name}.shared", *(f"{node.name}.{module}" for module in range(node.size)))
+        owners = (node.name, f"{node.name}.shared", *(f"{node.name}.{key}" for key in node.keys))
         grown = (f"the last {node.grown} were added to a trained pool",) if node.grown else ()
         return replace(
             box,
             detail=f"{node.size} modules: {node.message} → {node.result}",
             settings=(("modules", str(node.size)),),
             cost=Cost() if inside else sum((self.own.get(owner, Cost()) for owner in owners), Cost()),
-            weights=() if inside else self.rows(f"{node.name}.shared") + self.rows(f"{node.name}.0"),
+            weights=() if inside else self.rows(f"{node.name}.shared") + self.rows(f"{node.name}.{node.keys[0]}"),
             children=children,
             count=node.size if node.is_homogeneous else 1,
             notes=grown + ((f"its modules are those of {node.shares}",) if node.shares else ()),

@@ -72,6 +72,7 @@ FIELDS: Mapping[str, tuple[Field, ...]] = {  # by the kind of node
         GROWN,
         Field("shares", readers.relative_name_of, ""),
         Field("inside", readers.relative_name_of, ""),
+        Field("stored", readers.flag_of, False),
     ),
     "route": (Field("lowering", readers.name_of, None), ONCE, LABEL),
     "scan": (

@@ -20,7 +20,13 @@ from modgraph.routers import RouterText
 
 STEP = "  "
 FACTS = {"initial": " init {}", "frozen": " frozen", "grown": " grown {}", "shares": " shares {}"}
-FACTS |= {"inside": " inside {}", "lowering": " lowering {}", "once": " once for {}", "label": " as {}"}
+FACTS |= {
+    "inside": " inside {}",
+    "stored": " stored",
+    "lowering": " lowering {}",
+    "once": " once for {}",
+    "label": " as {}",
+}
 
 
 def say_facts(facts: Mapping[str, Any]) -> str:

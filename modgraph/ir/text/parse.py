@@ -166,7 +166,7 @@ def _whole(text: str) -> Any:
 LISTS = ("takes", "axes", "members", "formals", "inputs", "arguments", "regions", "types", "shape", "records")
 NODES = ("input", "place", "target", "output", "loss", "router", "pool", "scan", "op")
 FLAGS: dict[str, Any] = {"deferred": {"deferred": True}, "frozen": {"frozen": True}, "learns": {"frozen": False}}
-FLAGS |= {"local": {"owner": ""}, "no_initial": {"initial": None}, "per": {"per": "batch"}}
+FLAGS |= {"stored": {"stored": True}, "local": {"owner": ""}, "no_initial": {"initial": None}, "per": {"per": "batch"}}
 RULES: Mapping[str, Rule] = {
     **{name: lambda *word, facts=facts: facts for name, facts in {**FLAGS, "true": True, "false": False}.items()},
     **{name: lambda count, name=name: {name: _whole(count)} for name in ("grown", "size", "carried", "final")},

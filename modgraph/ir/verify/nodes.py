@@ -13,7 +13,7 @@ from modgraph.ir.stored.nodes import SLOTS
 from modgraph.ir.verify.regions import list_owners, verify_owners, verify_pool, verify_scan
 from modgraph.ops import Op
 from modgraph.ops.array import NextState, State
-from modgraph.routers import GATHERED, Router, RouterText
+from modgraph.routers import GATHERED, IdChoice, Router, RouterText
 from modgraph.types import Axis, Misfit, TensorType
 
 NOT_IN_STEPS = {"target": "a step has no target", "growth": "a step has no growth"}
@@ -150,7 +150,8 @@ def _signature(graph: Graph, node: kinds.OpNode | kinds.RouteNode, declared: Op 
 def _decision(graph: Graph, node: kinds.DecisionNode) -> None:
     """Check the operands of a decision: tokens, value, and the records of each round, which are float and per
     example."""
-    ask(isinstance(graph.router_of(node).router, RouterText), "its router has no text", node.name, "uses")
+    router = graph.router_of(node).router
+    ask(isinstance(router, RouterText | IdChoice), "its router has no text", node.name, "uses")
     ask(len({each.name for each in node.records}) == len(node.records), "a record has a name", node.name, "records")
     inputs = graph.inputs(node.name)
     ask((*inputs,) == node.slots, f"it takes {', '.join(node.slots)}, in this order", node.name, "inputs")

@@ -20,6 +20,7 @@ def verify_pool(pool: PoolNode, verify_node: Check) -> None:
     """Check that the modules of a pool have one interface and contain only ops, pools and routes."""
     ask(len(pool.regions) in (1, pool.size), "it has one region, or one for each module", pool.name, "regions")
     ask(pool.is_homogeneous or not pool.grown, "only a pool of modules of one kind grows", pool.name, "grown")
+    ask(pool.is_homogeneous or not pool.stored, "only modules of one kind are stored together", pool.name, "stored")
     for at, region in enumerate(pool.regions):
         part = Part(region.graph)
         _verify_region(region, pool.name, "regions")

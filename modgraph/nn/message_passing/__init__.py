@@ -20,7 +20,9 @@ from torch_geometric.nn import MessagePassing as PlainMessagePassing
 from modgraph.nn.choice import Records
 from modgraph.nn.choice_routes import edge_messages, flat
 from modgraph.nn.edges import (
+    FEW,
     Counted,
+    EdgeScatter,
     are_dense,
     count_nodes,
     number_ends,
@@ -30,6 +32,7 @@ from modgraph.nn.edges import (
     split_rows,
     sum_by_matrices,
 )
+from modgraph.nn.id_routes import IdChoice, flatten_edges
 from modgraph.nn.padding import apply_mask
 from modgraph.nn.pool import Pool
 from modgraph.nn.weighted import Masks, Weighted, align_axes, mask_operands, order_axes
@@ -84,6 +87,25 @@ class EveryEdgeMessagePassing(ChoiceMessagePassing):
         return torch.ones_like(choice_SM)
 
 
+class IdMessagePassing(MessagePassing):
+    """The definition of a route by ids: each slot's module sends f_id(x_i) to the token, times the slot's gate."""
+
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: IdChoice, ids: Tensor, gates: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
+        """Tokens [..., message], ids and gates [..., slots] give [..., result]."""
+        tokens_S, ids_SK, gates_SK = flatten_edges(tokens, ids, gates, router.slots, router.rank, mask)
+        module_E, token_E = ids_SK.reshape(-1), torch.arange(ids_SK.numel(), device=ids.device) // ids_SK.shape[1]
+        messages = edge_messages(tokens_S[token_E], module_E, pool)
+        edges, size = torch.stack((module_E, token_E)), (len(pool), tokens_S.shape[0])
+        values: Tensor = self.propagate(edges, messages=messages.flatten(1), weight=gates_SK.reshape(-1), size=size)
+        return values.reshape(*tokens.shape[: tokens.dim() - router.rank], *messages.shape[1:])
+
+    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
+        """Messages [E, result] times weights [E]."""
+        return messages * weight.unsqueeze(-1)
+
+
 class WeightedMessagePassing(MessagePassing):
     """The definition of a weighted route: every token sends f_j(x), times its weights, through every module.
 
@@ -127,8 +149,8 @@ class WeightedMessagePassing(MessagePassing):
 class EdgeMessagePassing(MessagePassing):
     """The definition where edges are data: the message of a node, or of an edge, times its weights.
 
-    Arguments and tensors are those of `EdgeScatter`. With `matrices`, sums of values of nodes are products with a
-    matrix where many pairs of nodes are joined.
+    Arguments and tensors are those of `EdgeScatter`. With `by_density`, sums of values of nodes are products with a
+    matrix where many pairs of nodes are joined, and few edges scatter.
     """
 
     def __init__(
@@ -140,20 +162,23 @@ class EdgeMessagePassing(MessagePassing):
         counted: Counted,
         weights: str = "",
         reduce: str = "sum",
-        matrices: bool = False,
+        by_density: bool = False,
     ) -> None:
         super().__init__(aggr=reduce, flow="source_to_target")
         self.values, self.result, self.weights = values, result, weights
         self.end, self.reads, self.counted = end, reads, counted
-        self.matrices = matrices and reads and reduce == "sum"
+        self.by_density, self.sums_nodes = by_density, reads and reduce == "sum"
+        self.scatter = EdgeScatter(values, result, end, reads, counted, weights, reduce)
 
     def forward(self, x: Tensor, edges: Tensor, *others: Tensor, mask: Masks | None = None) -> Tensor:
         """x and edges [B, E, 2] give the axes of `result`, with nodes in place of edges."""
         nodes = count_nodes(self.counted, (x, edges, *others))
-        if self.matrices and are_dense(edges, x.shape[1 + self.values.index("e")], nodes):
+        if self.by_density and self.sums_nodes and are_dense(x, edges, x.shape[1 + self.values.index("e")], nodes):
             weights, own = others[0] if self.weights else None, None if mask is None else mask[1]
             letters = self.values, self.weights, self.result
             return sum_by_matrices(x, edges, weights, own, letters, self.end, nodes)
+        if self.by_density and edges.shape[0] * edges.shape[1] <= FEW:
+            return self.scatter.forward(x, edges, *others, mask=mask)
         receiver_E = number_receivers(edges, self.end, nodes, None if mask is None else mask[1])
         values = order_rows(x, self.values, self.result)
         origins = values.flatten(0, 1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor
 
 import modgraph
-from modgraph.backends.torch import Model
+from modgraph.backends.torch import Model, run
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 
@@ -177,3 +178,14 @@ def test_a_target_of_the_name_of_a_length_is_none() -> None:
     x = torch.randn(2, 5, 4)
     losses = [model.compute({"x": x, "time_length": torch.tensor(label)}) for label in ([1, 8], [8, 1])]
     torch.testing.assert_close(losses[0].outputs["y"], losses[1].outputs["y"])
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_batch_without_lengths_is_that_of_full_examples_without_masks(end: str) -> None:
+    model = model_of(ENDS[end])
+    lengths = {"time_length": torch.full((3,), 4), "chars_length": torch.full((3,), 3)}
+    full = batch_of(model.graph, 0.0) | lengths
+    with patch.object(run, "valid_along", wraps=run.valid_along) as make_mask:
+        found = model.compute({name: each for name, each in full.items() if name not in lengths}).loss
+        assert all(call.args[1] == {} for call in make_mask.call_args_list), "a mask of absent lengths is made"
+    torch.testing.assert_close(found, model.compute(full).loss, atol=1e-12, rtol=1e-12)

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from modgraph.backends.errors import WrongSource
+from modgraph.backends.errors import NoSource, WrongSource
 from modgraph.backends.torch.labelled import find_labels_of_losses, mean_of_loss
 from modgraph.backends.torch.model import Model
 from modgraph.backends.torch.source.calls import write_items
@@ -77,6 +77,10 @@ def write_source(model: Model, path: Path | None = None) -> str:
     A file with a `path` also says how to load its weights, which stand next to it. Raises `ModgraphError` for a layer
     that cannot be copied.
     """
+    large = [pool for pool in model.graph.pools().values() if pool.is_large]
+    if large:
+        reason = f"each of its {large[0].size:,} modules would be one of the file's"
+        raise ModgraphError([NoSource(path=f'pool "{large[0].name}"', reason=reason)])
     file, graph = File(), scatter_edges(model.computed)
     layout = Layout(graph, outline(graph).body, [*graph.outputs.values(), *graph.losses.values()])
     tree = file.build_tree(graph, layout)

@@ -1,4 +1,4 @@
-"""Writes routes: as an einsum, as a call of `route_by_choice`, or as a call of their lowering's module."""
+"""Writes routes: as an einsum, a call of `route_by_choice` or `route_by_ids`, or a call of their lowering's module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from modgraph.backends.torch.source.formulas import Expression, Masks, apply_mas
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import Part, PoolNode, Result, RouteNode
 from modgraph.nn.choice_routes import route_by_choice, value_of
+from modgraph.nn.id_routes import route_by_ids
 from modgraph.nn.weighted import Weighted
+from modgraph.routers import IdChoice
 from modgraph.routers.choice import TokenChoice
 
 BY_CHOICE = ("ChoiceGrouped", "ChoicePerModule", "ChoiceGathered", "ChoiceMessagePassing")
@@ -27,7 +29,7 @@ def write_route(writer: Writer, node: RouteNode) -> None:
     lowering = path.rpartition(".")[2]
     writer.file.define_modules(pool, layout.programs.get(pool.name) or writer.file.programs[pool.name])
     by_choice = isinstance(router, TokenChoice) and lowering in BY_CHOICE
-    if not by_choice and lowering not in WRITTEN:
+    if not by_choice and not isinstance(router, IdChoice) and lowering not in WRITTEN:
         writer.file.whole_pools.add((id(writer.tree), pool.name))
     values, masks = writer.read_operands(node)
     said, modules = [each.said for each in values], writer.write_argument(pool.name)
@@ -37,6 +39,10 @@ def write_route(writer: Writer, node: RouteNode) -> None:
         found = text(f"{modules}[{graph.signature(node).constructor()[1][0]}](_0)", said[0])
     elif lowering in WEIGHTED:
         found = _sum_weighted(writer, node, modules, said, masks)
+    elif isinstance(router, IdChoice):
+        function = writer.vendored.name_of(route_by_ids)
+        slots, rank = router.slots, len(pool.message.shape)
+        found = call_of(function, [*said, name(modules), name(f"{slots}"), name(f"{rank}")], mask=masks[0])
     elif by_choice:
         found = _call_choice(writer, node, modules, said, masks[0])
     else:
