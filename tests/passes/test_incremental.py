@@ -115,6 +115,17 @@ def test_it_prints_reads_back_and_changes_nothing_twice() -> None:
     assert len(caches) == 2 * 2 + 2, "keys and values of two layers, a number and positions"
 
 
+def test_steps_share_the_weights_of_the_model_stored_ones_too() -> None:
+    text = text_of("pool p[3] = linear(4) s = x -> linear(p) y = x -> p by ((s, s -> top_k(1)) -> masked_softmax)")
+    for pools in ("modules", "stored"):
+        model = modgraph.loads(text).build(seed=0, pools=pools).eval()
+        step, tokens = Stepwise(model), torch.ones(1, 2, 4)
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.mul_(2)
+            torch.testing.assert_close(step(tokens).outputs["y"], model(tokens))
+
+
 SMALL = """model small() {
   input words: token[time, 9]
   x = words -> embedding(4)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch.model import Model
+from modgraph.backends.torch.stored import list_stored
 from modgraph.passes import STEPWISE, TRAINING, apply_passes, optimise
 from modgraph.passes.incremental import Incremental, find_tokens, is_cache
 
@@ -51,6 +52,10 @@ class Stepwise:
             self.model = Model(graph, optimise(graph, TRAINING))
         known = model.state_dict()
         self.model.load_state_dict({name: known[name] for name in self.model.state_dict()}, assign=True)
+        stored = {each.name: each.weight for each in list_stored(model)}
+        for each in list_stored(self.model):
+            if each.name in stored:  # its rows above were copied
+                each.array.home.register_parameter(each.array.name, stored[each.name])
         self.model.eval()
         inputs = graph.input_types.items()
         self.caches = {name: type_ for name, type_ in inputs if is_cache(name)}
