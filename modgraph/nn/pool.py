@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.grouped import GroupedFunction, SortedRows, Stack, can_stack, pays, slices
+from modgraph.nn.grouped import GroupedFunction, SortedRows, Stack, can_stack, is_traced, pays, slices
 
 IndexedFunction = Callable[[Tensor, Tensor], Tensor]  # module indices [E] and messages [E, ...] to results [E, ...]
 
@@ -77,12 +77,16 @@ class Pool(nn.Module):
     def run_sorted(self, x: Tensor, module: Tensor, counts: Tensor) -> Tensor:
         """Apply the modules to messages x [E, message] sorted by module [E]: [E, result].
 
-        `counts` [M] are the numbers of messages. Every module gets a gradient, zero if it has no message.
+        `counts` [M] are the numbers of messages. Every module gets a gradient, zero if it has no message; without
+        gradients only modules with messages run.
         """
         run_grouped = self.group_modules() if self.runs_at_once(x) else None
         if run_grouped is not None:
             return run_grouped(SortedRows(module, counts), x)
-        return torch.cat([expert(part) for expert, part in zip(self.experts(), slices(x, counts), strict=True)])
+        runs = [*zip(self.experts(), slices(x, counts), strict=True)]
+        if not (torch.is_grad_enabled() or is_traced(x)):
+            runs = [each for each in runs if len(each[1])] or runs[:1]
+        return torch.cat([expert(part) for expert, part in runs])
 
     def rows(self, x: Tensor) -> Tensor:
         """Apply module j to row j of x [..., M, message]: [..., M, result]."""
