@@ -27,7 +27,6 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 import modgraph
 from modgraph.backends.report import random_batch
-from modgraph.backends.torch import stored
 from modgraph.data.in_python import InPython
 from modgraph.nn import array, grouped, message_passing, pool, rotary
 from modgraph.nn.device import Transfer
@@ -120,8 +119,7 @@ def on_device(engine: Engine, device: torch.device) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True, shape_env=shapes))
         stack.enter_context(patch.dict(grouped.GROUPED, {KIND: grouped.GROUPED["cuda"]}))
-        for each in (pool, stored):
-            stack.enter_context(patch.object(each, "pays", _pays))
+        stack.enter_context(patch.object(pool, "pays", _pays))
         for module in CONSTANTS:
             stack.enter_context(patch.object(module, "constant", _copy_without_waiting))
         weights = {name: torch.empty_like(each, device=device) for name, each in state.model.state_dict().items()}

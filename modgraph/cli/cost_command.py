@@ -14,10 +14,19 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
 from modgraph.inspect.caches import count_caches
 from modgraph.inspect.cost import TrainingStep, check_lengths, compute_cost, list_axes_of_any_length
-from modgraph.inspect.cost_text import count_lines, fits_line, format_heading, format_memory, note_upper_bound
+from modgraph.inspect.cost_text import (
+    count_lines,
+    fits_line,
+    format_division,
+    format_heading,
+    format_memory,
+    note_upper_bound,
+)
+from modgraph.inspect.division import divide_cost
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.architecture import Architecture, Kind
-from modgraph.training.sections import read_parameters, read_train
+from modgraph.training.fit import find_unfit_pools
+from modgraph.training.sections import Train, read_parameters, read_train
 
 SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
 
@@ -43,6 +52,14 @@ class BadSize(Diagnostic, code="MG832"):
     help = "for example: --fits 24GB, or in powers of 1024: --fits 24GiB"
 
 
+class BadProcesses(Diagnostic, code="MG882"):
+    """`cost --processes` takes the number of processes of a training, `--experts` how many of them divide each pool:
+    this number divides that of the processes."""
+
+    message = "{problem}"
+    help = "for example: --processes 8 --experts 4"
+
+
 USAGE = ("modgraph cost mine.mod", "modgraph cost mine.mod --fits 8GB")
 
 
@@ -60,6 +77,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", metavar="N", help="examples of a training step (the recipe's, or 1)")
     parser.add_argument("--fits", metavar="SIZE", help="the largest batch that fits, for example 24GB or 80GiB")
     parser.add_argument("--optimizer", metavar="NAME", help="the optimizer (the recipe's, or adam)")
+    parser.add_argument("--processes", metavar="N", help="what each of several processes of a training holds and sends")
+    parser.add_argument("--experts", metavar="N", help="processes that divide each pool (the recipe's, or 1)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,6 +89,9 @@ def run(options: argparse.Namespace) -> int:
     memory, lines = dict[str, Any](), list[str]()
     if options.memory or (options.batch, options.fits, options.optimizer) != (None, None, None):
         memory, lines = _measure_step(found, options, lengths)
+    if options.processes is not None or options.experts is not None:
+        divided, more = _divide(found, options, lengths)
+        memory, lines = memory | divided, [*lines, "", *more]
     caches = count_caches(found.graph)
     if options.json:
         kept = {} if caches is None else {"cache": caches.as_json()}
@@ -93,25 +115,8 @@ def run(options: argparse.Namespace) -> int:
 def _measure_step(
     found: Architecture, options: argparse.Namespace, lengths: Mapping[str, int]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The memory of a training step, as JSON and in lines: of the training that a recipe describes, a run's or that
-    next to a spec. Options come before it."""
-    recipe = found.run.recipe if found.run is not None else found.path.with_suffix(".yaml")
-    if found.run is None and not (found.kind is Kind.SPEC and exists(recipe)):
-        train, batch, where = read_train(), 1, []
-    else:
-        train = read_train(recipe)
-        is_changed = options.batch is not None or options.optimizer is not None
-        batch, where = train.batch, [f"{'else ' if is_changed else ''}as {recipe} says"]
-    if options.optimizer is not None:
-        kind = Optimizer.registry.find(options.optimizer)
-        if kind is None:
-            suggestion = did_you_mean(options.optimizer, Optimizer.registry, "optimizers are: {known}")
-            raise ModgraphError([NoSuchOptimizer(name=options.optimizer, suggestion=suggestion)])
-        train = replace(train, optimizer=kind())
-    if options.batch is not None:
-        if not is_count(options.batch):
-            raise ModgraphError([BadBatch(given=options.batch)])
-        train, batch = replace(train, by=None), int(options.batch)
+    """The memory of a training step, as JSON and in lines."""
+    train, batch, where = _read_step(found, options)
     size = None if options.fits is None else _bytes(options.fits)
     from modgraph.backends.torch.step_memory import find_largest_batch, memory_of
 
@@ -130,6 +135,55 @@ def _measure_step(
     largest = find_largest_batch(found.graph, step, lengths, size)
     fits = {"bytes": size, "batch": largest}
     return {"memory": {**asdict(memory), "fits": fits}}, [*lines, fits_line(size, largest)]
+
+
+def _divide(
+    found: Architecture, options: argparse.Namespace, lengths: Mapping[str, int]
+) -> tuple[dict[str, Any], list[str]]:
+    """What each of several processes holds and sends, as JSON and in lines. Raises `ModgraphError`."""
+    train, batch, where = _read_step(found, options)
+    for name in ("processes", "experts"):
+        given = getattr(options, name)
+        if given is not None and not is_count(given):
+            raise ModgraphError([BadProcesses(problem=f'--{name} must be a whole number from 1, not "{given}"')])
+    if options.processes is None:
+        raise ModgraphError([BadProcesses(problem="--experts needs --processes")])
+    processes, experts = int(options.processes), int(options.experts or train.experts)
+    if processes % experts:
+        raise ModgraphError([BadProcesses(problem=f"{experts} experts do not divide {processes} processes")])
+    if unfit := [*find_unfit_pools(found.graph, experts)]:
+        raise ModgraphError(unfit)
+    step = TrainingStep(batch, *train.optimizer.numbers_per_weight, train.precision)
+    parts = divide_cost(found.graph, lengths, processes, experts, step, train.strategy)
+    facts: dict[str, Any] = {"processes": processes, "experts": experts, "strategy": train.strategy, "batch": batch}
+    costs = {name: {**asdict(each), "step": each.count_step(batch, processes)} for name, each in parts.items()}
+    facts["rest"], facts["pools"] = costs.pop(""), costs
+    division = f"{experts:,} of which divide each pool" if experts > 1 else "each with all modules"
+    words = [division, train.strategy, f"a batch of {batch:,}", train.optimizer.name, train.precision, *where]
+    return {"division": facts}, format_division(parts, words, batch, processes)
+
+
+def _read_step(found: Architecture, options: argparse.Namespace) -> tuple[Train, int, list[str]]:
+    """Read how to train, the batch, and where both come from: the recipe of a run or next to a spec. Options come
+    before it."""
+    recipe = found.run.recipe if found.run is not None else found.path.with_suffix(".yaml")
+    if found.run is None and not (found.kind is Kind.SPEC and exists(recipe)):
+        train, batch, where = read_train(), 1, []
+    else:
+        train = read_train(recipe)
+        is_changed = options.batch is not None or options.optimizer is not None
+        batch, where = train.batch, [f"{'else ' if is_changed else ''}as {recipe} says"]
+    if options.optimizer is not None:
+        kind = Optimizer.registry.find(options.optimizer)
+        if kind is None:
+            suggestion = did_you_mean(options.optimizer, Optimizer.registry, "optimizers are: {known}")
+            raise ModgraphError([NoSuchOptimizer(name=options.optimizer, suggestion=suggestion)])
+        train = replace(train, optimizer=kind())
+    if options.batch is not None:
+        if not is_count(options.batch):
+            raise ModgraphError([BadBatch(given=options.batch)])
+        train, batch = replace(train, by=None), int(options.batch)
+    return train, batch, where
 
 
 def _bytes(given: str) -> int:

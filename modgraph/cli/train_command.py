@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 from modgraph.cli.common import add_options, read_overrides
@@ -39,8 +40,11 @@ def run(options: argparse.Namespace) -> int:
         values = read_overrides(options.set)
     if options.resume is None and options.spec is None:
         raise ModgraphError([SpecOrResume(problem="train needs a spec")])
-    if options.resume is not None and (values or options.recipe or options.out):
-        problem = "--resume keeps the run's recipe: leave out -s, --recipe and --out"
+    with imports_frozen():
+        from modgraph.training.sections import DIVISION
+
+    if options.resume is not None and (values.keys() - {*DIVISION} or options.recipe or options.out):
+        problem = f"--resume keeps the run's recipe but for {' and '.join(DIVISION)}: leave out -s, --recipe and --out"
         raise ModgraphError([SpecOrResume(problem=problem)])
     with imports_frozen():
         from modgraph.training.run import finish, print_metrics, resume_run, start_run
@@ -48,7 +52,8 @@ def run(options: argparse.Namespace) -> int:
     begun = (options.spec, options.recipe, values, options.out)
     folder = Path(options.resume or options.out or f"runs/{Path(options.spec).stem}")
     try:
-        with start_run(*begun) if options.resume is None else resume_run(options.resume) as engine:
+        resumed = partial(resume_run, options.resume, overrides=values)
+        with start_run(*begun) if options.resume is None else resumed() as engine:
             if options.resume is not None:
                 engine.say(f"{options.resume} goes on after epoch {engine.progress.epoch}, step {engine.progress.step}")
             print_metrics(engine, finish(engine))

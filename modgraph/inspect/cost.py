@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from modgraph.declare import product
+from modgraph.declare import Signature, product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.elaboration.sparsity import find_support
 from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
@@ -188,19 +188,9 @@ def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ..
 def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> Iterator[tuple[str, Cost]]:
     """Count the MACs of a route: messages count under its pool, decisions under its router."""
     pool, router = graph.pool_of(route), graph.declaration_of(route)
-    with _fitting(route.name):
-        types = PoolTypes(pool.name, pool.axis, fix_lengths(pool.message, lengths), fix_lengths(pool.result, lengths))
-        signature = router.bind_pool(types, *(fix_lengths(each, lengths) for each in graph.signature(route).operands))
+    _, signature = bind_route(graph, route, lengths)
     decisions = product(signature.axes.lead or ())
-
-    def message_key(each: RouteNode) -> tuple[bool, Result, str]:
-        by_weights = isinstance(graph.declaration_of(each), Weighted)
-        return by_weights, graph.inputs(each.name)["tokens"], graph.uses(each.name)["pool"]
-
-    # of routes by weights, only the first that sends a value through a pool computes the messages
-    own = message_key(route)
-    first = next(each for each in graph.nodes_of(RouteNode) if message_key(each) == own)
-    messages = 0 if isinstance(router, Weighted) and first != route else decisions * router.count_tokens(signature)
+    messages = decisions * router.count_tokens(signature) if is_first_to_send(graph, route) else 0
     regions, copies = pool.regions, pool.size if pool.is_homogeneous else 1
     if isinstance(router, OneModule):
         regions, copies = (pool.region(router.index),), 1
@@ -211,6 +201,26 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> I
     yield pool.name, Cost(macs=every.macs, active_macs=min(every.active_macs, active))
     routing = decisions * signature.axes.call(router.macs)
     yield graph.router_of(route).name, Cost(macs=routing, active_macs=routing)
+
+
+def bind_route(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> tuple[PoolTypes, Signature]:
+    """Bind the router of a route, with lengths for axes of any length. Raises `ModgraphError`."""
+    pool, router = graph.pool_of(route), graph.declaration_of(route)
+    with _fitting(route.name):
+        types = PoolTypes(pool.name, pool.axis, fix_lengths(pool.message, lengths), fix_lengths(pool.result, lengths))
+        operands = (fix_lengths(each, lengths) for each in graph.signature(route).operands)
+        return types, router.bind_pool(types, *operands)
+
+
+def is_first_to_send(graph: Graph, route: RouteNode) -> bool:
+    """Whether a route computes its messages: of routes by weights, only the first that sends a value through a pool."""
+
+    def message_key(each: RouteNode) -> tuple[bool, Result, str]:
+        by_weights = isinstance(graph.declaration_of(each), Weighted)
+        return by_weights, graph.inputs(each.name)["tokens"], graph.uses(each.name)["pool"]
+
+    own = message_key(route)
+    return not own[0] or route == next(each for each in graph.nodes_of(RouteNode) if message_key(each) == own)
 
 
 @contextmanager

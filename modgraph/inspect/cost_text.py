@@ -11,6 +11,7 @@ from modgraph_runtime.files import format_bytes
 from modgraph.declare import format_value
 from modgraph.diagnostics import list_names
 from modgraph.inspect.cost import Cost, Memory, find_unbounded
+from modgraph.inspect.division import ProcessCost
 from modgraph.ir import Graph, PoolNode, RouterNode, ScanNode
 from modgraph.ir.program.outline import number_definitions
 
@@ -161,6 +162,18 @@ def format_memory(memory: Memory, facts: Sequence[str]) -> list[str]:
     counts |= {"the batch": memory.examples, "activations": memory.activations, "at once at most": memory.peak}
     rows = [(what, format_bytes(count), each if what == "activations" else "") for what, count in counts.items()]
     return [f"memory of a training step with {', '.join(facts)}", *(f"  {line}" for line in align(rows))]
+
+
+def format_division(parts: Mapping[str, ProcessCost], facts: Sequence[str], batch: int, processes: int) -> list[str]:
+    """What each of some processes holds and sends, for each divided pool and for the rest; `facts` say how."""
+    columns = "weights", "gradients", "optimizer", "sent in a step"
+    labelled = {name or "other weights": each for name, each in parts.items()}
+    labelled |= {"in all": sum(parts.values(), ProcessCost())}
+    rows = [
+        [label, *map(format_bytes, (each.weights, each.gradients, each.optimizer, each.count_step(batch, processes)))]
+        for label, each in labelled.items()
+    ]
+    return [f"at most, each of {processes:,} processes, {', '.join(facts)}", *align([["", *columns], *rows])]
 
 
 def fits_line(size: int, batch: int) -> str:

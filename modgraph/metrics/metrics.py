@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from statistics import mean
 from typing import Any
 
@@ -169,20 +170,34 @@ def metrics_of(graph: Graph, arrays: Arrays, by: str | None, asked: Asked | None
     return Metrics(graph, by, arrays.names_of_groups(by), asked)
 
 
+@contextmanager
+def take_all(examples: int) -> Iterator[slice]:
+    """Yield all examples of a batch."""
+    yield slice(examples)
+
+
 @torch.no_grad()
 def evaluate(
-    model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: str | None = None, asked: Asked | None = None
+    model: Model,
+    arrays: Arrays,
+    part: int = 0,
+    parts: int = 1,
+    by: str | None = None,
+    asked: Asked | None = None,
+    share: Callable[[int], AbstractContextManager[slice]] = take_all,
 ) -> Accumulators:
-    """Accumulate a model's metrics over a split, in evaluation mode; with `parts`, over every `parts`-th batch. Raises
-    `ModgraphError` for labels beyond the classes of the model."""
+    """Accumulate a model's metrics over a split, in evaluation mode; with `parts`, over every `parts`-th batch. Within
+    `share`, a process evaluates its part of a batch of so many examples. Raises `ModgraphError` for labels beyond the
+    classes of the model."""
     refuse_labels_beyond(arrays, model.graph)
     model.eval()
     accumulators, metrics = Accumulators(), metrics_of(model.graph, arrays, by, asked)
     with prefetch(batches(arrays, part, parts), reads=bool(arrays.on_disk)) as every:
         for indices, rows in every:
-            batch = move_to_model(rows, model)
-            values, losses = results_of(model, batch, metrics.wanted, model.graph.losses)
-            words = arrays.groups[str(by)][indices] if metrics.groups else None
+            with share(len(next(iter(rows.values())))) as own:
+                batch = move_to_model({name: each[own] for name, each in rows.items()}, model)
+                values, losses = results_of(model, batch, metrics.wanted, model.graph.losses)
+            words = arrays.groups[str(by)][indices][own] if metrics.groups else None
             metrics.gather(accumulators, batch, values, losses, words)
     return accumulators
 

@@ -19,9 +19,11 @@ from modgraph.nn.choice import (
     WithinCapacity,
 )
 from modgraph.nn.choice_routes import ChoiceDense, ChoiceGathered, ChoiceGrouped, ChoiceMasked, ChoicePerModule
+from modgraph.nn.divided_pool import DividedPool
 from modgraph.nn.dot_product import DotProductAttention
 from modgraph.nn.edges import AtSource, AtTarget, Degree, EdgeScatter, EdgeSoftmax
 from modgraph.nn.elementwise import Clamp, Elementwise
+from modgraph.nn.exchange import Group
 from modgraph.nn.id_routes import IdChoice, IdGathered, IdGrouped, IdPerModule
 from modgraph.nn.ids import Lookup, OneHot, ToIds, TopKIndices
 from modgraph.nn.image import (
@@ -59,7 +61,16 @@ from modgraph.nn.recurrent import GRU, LSTM
 from modgraph.nn.rotary import Rotary, ScaledRotary
 from modgraph.nn.scan import scan
 from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Select, Split, Stack, Transpose, Unmerge
-from modgraph.nn.shard import Dropout, DropPath, Shard, standard_gumbel, standard_normal, use_shard, whole_batch_sum
+from modgraph.nn.shard import (
+    Dropout,
+    DropPath,
+    Messages,
+    Shard,
+    standard_gumbel,
+    standard_normal,
+    use_shard,
+    whole_batch_sum,
+)
 from modgraph.nn.steps import Append, Recent, Tail
 from modgraph.nn.tokens import ClassToken, Position
 from modgraph.nn.until import loop

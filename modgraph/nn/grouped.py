@@ -162,8 +162,8 @@ def pays(x: Tensor, module: nn.Module) -> bool:
 
 
 def is_traced(x: Tensor) -> bool:
-    """Whether a graph is traced, or x has no numbers, so that its length is not known."""
-    return torch.compiler.is_compiling() or not isinstance(x.shape[0], int)
+    """Whether a graph is traced, or x is one of torch's fake tensors, which have no numbers."""
+    return torch.compiler.is_compiling() or hasattr(x, "fake_mode")
 
 
 def slices(x: Tensor, counts: Tensor) -> Sequence[Tensor]:

@@ -108,19 +108,22 @@ class BatchNorm2d(_Images, nn.BatchNorm2d):
         return torch.zeros_like(rows).index_copy(0, indices, super().forward(rows[indices])).reshape(x.shape)
 
     def _normalise_whole_batch(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Normalise x [rows, C, H, W] by mean and variance over all processes, of rows in the mask [rows, 1, 1, 1]."""
-        axes = (0, 2, 3)
+        """Normalise x [rows, C, H, W] by mean and variance over all processes, of rows in the mask [rows, 1, 1, 1].
+        Without rows the running averages stay."""
+        assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
+        axes, kind, x = (0, 2, 3), x.dtype, x.to(self.running_mean.dtype)  # averages keep their precision
         rows = x.new_full((), len(x)) if mask is None else mask.sum().to(x.dtype)
         count = whole_batch_sum(rows) * (x.shape[-2] * x.shape[-1])
-        mean = whole_batch_sum(apply_mask(x, mask).sum(axes)) / count
+        least = count.clamp(min=1)
+        mean = whole_batch_sum(apply_mask(x, mask).sum(axes)) / least
         centred = apply_mask(x - mean[:, None, None], mask)
-        variance = whole_batch_sum((centred**2).sum(axes)) / count
+        variance = whole_batch_sum((centred**2).sum(axes)) / least
         with torch.no_grad():
-            assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
-            self.running_mean.lerp_(mean, self.momentum)
-            self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+            share = self.momentum * (count > 0).to(x.dtype)
+            self.running_mean.lerp_(mean, share)
+            self.running_var.lerp_(variance * count / (count - 1).clamp(min=1), share)
         scaled = centred * torch.rsqrt(variance + self.eps)[:, None, None]
-        return apply_mask(scaled * self.weight[:, None, None] + self.bias[:, None, None], mask)
+        return apply_mask(scaled * self.weight[:, None, None] + self.bias[:, None, None], mask).to(kind)
 
     def _load_from_state_dict(self, *arguments: Any, **named: Any) -> None:
         # torch's own method adds a batch count to state dicts without a version, such as those from files

@@ -22,7 +22,7 @@ class Shard:
     """Rows `start` to `stop` of a batch of `total` examples.
 
     `add` sums a tensor over the processes, with gradients. `generator`, one for each process, samples noise for tensors
-    without a batch axis.
+    without a batch axis. `in_modules` is the shard inside the modules of divided pools, where rows are messages.
     """
 
     start: int
@@ -30,22 +30,62 @@ class Shard:
     total: int
     add: Callable[[Tensor], Tensor]
     generator: torch.Generator
+    in_modules: Messages | None = None
 
     def has(self, x: Tensor) -> bool:
         """Whether the rows of a tensor are examples."""
         return x.dim() > 0 and len(x) == self.stop - self.start
 
     def whole(self, x: Tensor) -> Tensor:
-        """Gather the rows of all processes from x [own rows, ...]: [total, ...], without gradient."""
-        rows = torch.zeros((self.total, *x.shape[1:]), dtype=torch.float64, device=x.device)
-        rows[self.start : self.stop] = x.detach()
-        return self.add(rows).to(x.dtype)
+        """Gather the rows of all processes from x [own rows, ...]: [total, ...], without gradient; other tensors
+        stay."""
+        return self._gather(x, self.start, self.stop, self.total) if self.has(x) else x
+
+    def own_rows(self, whole: Tensor, like: Tensor) -> Tensor:
+        """This process's rows of a tensor of the whole batch, if the rows of `like` are examples."""
+        return whole[self.start : self.stop] if self.has(like) else whole
 
     def noise_like(self, like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
         """Sample noise of a tensor's shape; if its rows are examples, its rows of the whole batch's noise."""
         if not self.has(like):
             return to_device(draw(like.shape, dtype=like.dtype, generator=self.generator), like.device)
         return draw((self.total, *like.shape[1:]), dtype=like.dtype, device=like.device)[self.start : self.stop]
+
+    def _gather(self, x: Tensor, start: int, stop: int, total: int) -> Tensor:
+        rows = torch.zeros((total, *x.shape[1:]), dtype=torch.float64, device=x.device)
+        rows[start:stop] = x.detach()
+        return self.add(rows).to(x.dtype)
+
+
+@dataclass(frozen=True)
+class Messages(Shard):
+    """The messages to a module of a divided pool. `replicas` processes hold the module, this one in place `replica`;
+    they have messages of consecutive parts of the batch. Noise is each process's own."""
+
+    replicas: int = 1
+    replica: int = 0
+
+    def has(self, x: Tensor) -> bool:
+        return False
+
+    def whole(self, x: Tensor) -> Tensor:
+        if self.replicas == 1 or not x.dim():
+            return x
+        return self._gather(x, *self._place_rows(x))
+
+    def own_rows(self, whole: Tensor, like: Tensor) -> Tensor:
+        if self.replicas == 1 or not like.dim():
+            return whole
+        start, stop, _ = self._place_rows(like)
+        return whole[start:stop]
+
+    def _place_rows(self, x: Tensor) -> tuple[int, int, int]:
+        """The start and the stop of this process's messages among those of all replicas, and their number."""
+        counts = torch.zeros(self.replicas, dtype=torch.float64, device=x.device)
+        counts[self.replica] = len(x)
+        counts = self.add(counts).long()
+        stop = int(counts[: self.replica + 1].sum())
+        return stop - len(x), stop, int(counts.sum())
 
 
 class _Process:
@@ -55,6 +95,14 @@ class _Process:
 
 
 _process = _Process()
+
+
+@contextmanager
+def enter_modules() -> Iterator[None]:
+    """Compute the modules of a divided pool in a `with` block: their rows are messages."""
+    shard = _process.shard
+    with use_shard(None if shard is None else shard.in_modules):
+        yield
 
 
 @contextmanager
@@ -81,15 +129,15 @@ def whole_batch_sum(x: Tensor) -> Tensor:
 
 def whole_batch(x: Tensor) -> Tensor:
     """Gather the rows of all processes, if the rows of x are examples: [total, ...], without gradient."""
-    if _process.shard is not None and _process.shard.has(x):
+    if _process.shard is not None:
         return _process.shard.whole(x)
     return x
 
 
 def own_rows(whole: Tensor, like: Tensor) -> Tensor:
     """This process's rows of a tensor of the whole batch, if the rows of `like` are examples."""
-    if _process.shard is not None and _process.shard.has(like):
-        return whole[_process.shard.start : _process.shard.stop]
+    if _process.shard is not None:
+        return _process.shard.own_rows(whole, like)
     return whole
 
 

@@ -26,6 +26,7 @@ def loop(
     shared: Sequence[int],
     length: Tensor | None = None,
     narrow: Callable[[Tensor], Round] | None = None,
+    agree: Callable[[bool], bool] = bool,
 ) -> list[Tensor]:
     """Apply a step along sequences [B, T, ...] until no entry goes on, or to their end.
 
@@ -34,7 +35,8 @@ def loop(
     of these has the first `shared` axes of C. From its end on, or from an example's `length` [B], an entry's states
     stay as they are. Returns final results of the last step of each entry, zero without one, and stacked ones
     [B, T, ...], zero from its end on. With `narrow`, which gives the step for some examples alone, examples that have
-    ended are not computed.
+    ended are not computed. `agree` says whether to end where all examples of this process have ended or not, so that
+    processes which compute a step together take as many.
     """
     steps = sequences[0].shape[1]
     length = None if length is None else length.to(sequences[0].device)
@@ -49,7 +51,7 @@ def loop(
     stacked: list[Tensors] = []
     for time, slices in enumerate(zip(*(each.unbind(1) for each in sequences), strict=True)):
         there, rows = _find_reached(time, length), entries.find_rows()
-        if rows is not None and len(rows) == 0:
+        if agree(len(slices[0]) == 0 or (rows is not None and len(rows) == 0)):
             break
         if rows is None or narrow is None:
             entries, now = run_round(step, slices, entries, shared, there)

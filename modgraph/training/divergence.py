@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.errors import Diverged
+from modgraph.training.experts import Experts, select
 from modgraph.training.processes import whole
 
 CHECK_EVERY = 50  # steps: each check waits for the accelerator
@@ -24,6 +25,7 @@ class Seen:
     step: int
     numbers: Tensor
     say: Callable[[int, float], str]
+    of_process: bool = False  # whether other processes have other numbers
 
 
 def _numbers(gradient: Tensor) -> Tensor:
@@ -36,11 +38,13 @@ class FiniteCheck:
 
     A check waits for the device. With `every` 1, as on the processor, it comes before the weights move. Otherwise
     numbers stay on the device for `every` steps, or until metrics or a checkpoint are written. Weights that moved since
-    are discarded with the training, and no checkpoint has them.
+    are discarded with the training, and no checkpoint has them. Where processes divide pools (`experts`), all stop if
+    one does.
     """
 
-    def __init__(self, every: int) -> None:
+    def __init__(self, every: int, experts: Experts | None = None) -> None:
         self.every = every
+        self.experts = experts
         self.seen: list[Seen] = []
 
     def loss(self, loss: Tensor, step: int) -> None:
@@ -49,21 +53,28 @@ class FiniteCheck:
         if self.every == 1:
             self.check()
 
-    def gradients(self, weights: Mapping[str, nn.Parameter], step: int, clip: float | None) -> None:
+    def gradients(
+        self, weights: Mapping[str, nn.Parameter], step: int, clip: float | None, of_modules: Collection[str] = ()
+    ) -> None:
         """Clip gradients to a norm of `clip`. Raises `ModgraphError` if one is not finite. Where each step is checked,
-        the norm over all gradients decides whether single gradients need a check."""
+        the norm over all gradients decides whether single gradients need a check. Weights `of_modules` are those that
+        other processes do not hold."""
         gradients = {name: _numbers(weight.grad) for name, weight in weights.items() if weight.grad is not None}
-        at_once, names = self.every == 1, tuple(gradients)
-        norm = whole(nn.utils.get_total_norm(gradients.values())) if clip is not None or at_once else None
-        if gradients and not (at_once and norm is not None and math.isfinite(norm.item())):
-            largest = whole(torch.stack(torch._foreach_norm(list(gradients.values()), math.inf)))
-            self.seen.append(Seen(step, largest, lambda at, _: f"the gradient of {names[at]} is not finite"))
+        parts = [some for some in select(gradients, of_modules) if some]
+        at_once, names = self.every == 1, [name for some in parts for name in some]
+        norm = self._norm(gradients, of_modules) if clip is not None or at_once else None
+        if (gradients or self.experts) and not (at_once and norm is not None and math.isfinite(norm.item())):
+            norms = [whole(torch.stack(torch._foreach_norm(list(some.values()), math.inf))) for some in parts]
+            say_which: Callable[[int, float], str] = lambda at, _: f"the gradient of {names[at]} is not finite"  # noqa: E731
+            largest = torch.cat(norms or [torch.zeros(0)])
+            self.seen.append(Seen(step, largest, say_which, of_process=self.experts is not None))
             if clip is not None and norm is not None:
                 say = "the norm of the gradient, which clipping needs, is {}"
                 self.seen.append(Seen(step, norm.reshape(1), lambda _, value: say.format(value)))
         if clip is not None:
             assert norm is not None
-            nn.utils.clip_grads_with_norm_(weights.values(), clip, norm)
+            for some in select(weights, of_modules):
+                nn.utils.clip_grads_with_norm_(some.values(), clip, norm)
         if self.seen and step + 1 - self.seen[0].step >= self.every:
             self.check()
 
@@ -71,11 +82,24 @@ class FiniteCheck:
         """Check all numbers that are pending. Raises `ModgraphError`."""
         seen, self.seen = self.seen, []
         finite = torch.isfinite(torch.cat([each.numbers.double() for each in seen])).tolist() if seen else []
+        wrong: tuple[int, str, int] | None = None  # the number of the check, the message, the step
         if not all(finite):
-            places = [(each, at) for each in seen for at in range(len(each.numbers))]
-            first, at = places[finite.index(False)]
-            what = first.say(at, first.numbers[at].item())
-            raise ModgraphError([Diverged(what=what, step=first.step)])
+            places = [(number, each, at) for number, each in enumerate(seen) for at in range(len(each.numbers))]
+            number, first, at = places[finite.index(False)]
+            wrong = number, first.say(at, first.numbers[at].item()), first.step
+        if self.experts is not None and any(each.of_process for each in seen):
+            wrong = self.experts.first(wrong)
+        if wrong is not None:
+            raise ModgraphError([Diverged(what=wrong[1], step=wrong[2])])
+
+    def _norm(self, gradients: Mapping[str, Tensor], of_modules: Collection[str]) -> Tensor:
+        """Return the norm over all gradients, those that other processes hold too."""
+        if self.experts is None:
+            return whole(nn.utils.get_total_norm(gradients.values()))
+        own, rest = (list(some.values()) for some in select(gradients, of_modules))
+        device = next(iter(gradients.values()), torch.empty(0)).device
+        common = whole(nn.utils.get_total_norm(rest)) if rest else torch.zeros((), device=device)
+        return torch.hypot(common.double(), self.experts.norm(own, device))
 
 
 def find_not_finite(checkpoint: Checkpoint) -> str | None:

@@ -63,7 +63,7 @@ class Engine:
         self.curriculum = curriculum
         self.directory = directory
         self.processes = processes
-        self.finite = FiniteCheck(1 if processes.device.type == "cpu" else CHECK_EVERY)
+        self.finite = FiniteCheck(1 if processes.device.type == "cpu" else CHECK_EVERY, processes.experts)
         self.reader = BatchReader(train, processes)
         self.origin = directory.origin() if resume else graph.hash()
         checkpoint = read_newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
@@ -103,11 +103,16 @@ class Engine:
         return model.eval()
 
     def measure(self, model: Model, arrays: Arrays) -> dict[str, float]:
-        """Return the metrics of a model on a split; each process measures a part."""
-        by, asked = self.train.by, self.train.metrics
+        """Return the metrics of a model on a split; each process measures a part. Those that divide its pools measure
+        each batch together."""
+        by, asked, processes = self.train.by, self.train.metrics, self.processes
         with unshard(self.state.objective):
-            part = evaluate(model, arrays, self.processes.rank, self.processes.size, by, asked)
-        return metrics_of(model.graph, arrays, by, asked).values(Accumulators.merge(self.processes.gather(part)))
+            if model.group is None or processes.experts is None:
+                part = evaluate(model, arrays, processes.rank, processes.size, by, asked)
+            else:
+                replicas = processes.experts.replicas
+                part = evaluate(model, arrays, replicas.place, replicas.size, by, asked, processes.share)
+        return metrics_of(model.graph, arrays, by, asked).values(Accumulators.merge(processes.gather(part)))
 
     def on_rank_zero(self, compute: Callable[[], T]) -> T:
         """Return to all processes what rank zero computes. Raises its `ModgraphError` in all of them."""
@@ -119,17 +124,16 @@ class Engine:
 
     # ------------------------------------------------------------ leaving and taking up
 
-    def checkpoint(self) -> Checkpoint:
-        """Return the checkpoint of this step. It shares tensors with the training and has the metrics of one
-        process."""
+    def checkpoint(self, keep: bool = True) -> Checkpoint:
+        """Return the checkpoint of this step, which all processes gather together. It shares tensors with the training
+        and has the metrics of one process, and only the modules of one that does not `keep` the others."""
         state = self.state
-        stages = {name: each.stages for name, each in state.staged.items()}
-        kept = {"accumulators": self.accumulators.facts(), "algorithm": state.learner.facts(), FACT: stages}
+        kept = {"accumulators": self.accumulators.facts(), "algorithm": state.learner.facts(), FACT: state.stages}
         return Checkpoint(
             epoch=self.progress.epoch,
             step=self.progress.step,
-            weights=state.weights,
-            optimizer=state.optimizer_state,
+            weights=state.gather_weights(keep),
+            optimizer=state.gather_optimizer_state(keep),
             facts={**self.progress.facts(), **kept},
             state=state.learner.tensors(),
             graph=state.graph,
@@ -139,7 +143,7 @@ class Engine:
     def save(self) -> None:
         """Write a checkpoint of this step. Raises `ModgraphError`, also for a state that is not finite."""
         self.finite.check()
-        now = self.checkpoint()
+        now = self.checkpoint(keep=self.processes.is_rank_zero)
         parts = self.processes.gather((self.accumulators, find_not_finite(now)))
         for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
             raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
@@ -240,7 +244,7 @@ class Engine:
         gathered = Accumulators.merge(self.processes.gather(self.accumulators))
         state = self.state
         settings = {f"state.{each.name}": float(state.model.lookup(each.weight)) for each in state.scheduled}
-        values = {TRAIN: {**state.metrics.values(gathered), **settings}}
+        values = {TRAIN: {**state.metrics.values(gathered), **self.processes.merge(settings)}}
         if VALIDATION in self.phase.splits:
             values[VALIDATION] = self.measure(state.model, self.phase.splits[VALIDATION])
         improving = list_metrics(self.graph, self.train, self.phase.splits)
@@ -300,6 +304,7 @@ class Engine:
         loss = torch.stack([*parts.values()]).sum()
         self.finite.loss(self.processes.mean(loss), self.progress.step)
         loss.backward()  # type: ignore[no-untyped-call]
-        self.finite.gradients(self.state.named, self.progress.step, self.train.clip)
+        self.processes.average(self.state.named, self.state.of_modules)
+        self.finite.gradients(self.state.named, self.progress.step, self.train.clip, self.state.of_modules)
         self.state.optimizer.step()
         return parts

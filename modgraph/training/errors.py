@@ -205,6 +205,14 @@ class CannotDivide(Diagnostic, code="MG880"):
     help = "train it with ddp: -s train.strategy=ddp"
 
 
+class CannotDividePools(Diagnostic, code="MG881"):
+    """With `train.experts: N`, each N processes divide the modules of every pool among them: torchrun starts N, or a
+    multiple of N, of which all have a part of each batch. A pool of fewer modules is not divided."""
+
+    message = "train.experts: {experts} {problem}"
+    help = "{way_out}"
+
+
 class CannotCompile(Diagnostic, code="MG875"):
     """`train.compile` compiles the kernels of a step. It needs a C++ compiler and Python's headers for a processor, and
     Triton for an accelerator."""

@@ -16,6 +16,7 @@ from modgraph.extras import WillNeedExtra, find_missing
 from modgraph.files import exists
 from modgraph.ir import Graph, OpNode, Result, comparisons, weights_of
 from modgraph.ir.analysis.causality import Tokens, find_token_axis
+from modgraph.ir.analysis.division import list_divided_pools
 from modgraph.ir.analysis.learnt import find_ruled_states
 from modgraph.ops.array import State
 from modgraph.recipes.metrics import REQUESTED_METRICS
@@ -99,11 +100,26 @@ def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
         "augment": find_unfit_inputs(graph, train.augment or {}),
         "states": find_unfit_states(graph, train.states or {}),
     }
+    unfit_pools = find_unfit_pools(graph, train.experts) if train.algorithm.one_phase else ()
     keyed = [(f"train.{section}.{key}", each) for section, found in unfit.items() for key, each in found]
     names, fresh = [weight.name for weight in weights_of(graph)], recipe.start.fresh if recipe.start else ()
     keyed += [("start.fresh", each) for each in find_unknown_fresh(names, fresh, graph.name)]
+    keyed += [("train.experts", each) for each in unfit_pools]
     if keyed:
         raise ModgraphError([each.replace(span=recipe.places.get(key)) for key, each in keyed])
+
+
+def find_unfit_pools(graph: Graph, experts: int) -> Iterator[Diagnostic]:
+    """Yield an error if no pool has a module for each of so many processes."""
+    if experts == 1 or list_divided_pools(graph, experts):
+        return
+    largest = max(graph.pools().values(), key=lambda pool: pool.size, default=None)
+    if largest is None:
+        problem, way_out = "has no pool to divide", "leave it out: -s train.experts=1"
+    else:
+        problem = f'is more than the modules of any pool: the largest, "{largest.name}", has {largest.size}'
+        way_out = f"at most -s train.experts={largest.size}"
+    yield errors.CannotDividePools(experts=experts, problem=problem, way_out=way_out)
 
 
 def find_unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[str, Diagnostic]]:

@@ -16,6 +16,7 @@ from modgraph_runtime.ports import find_unpadded
 from numpy.typing import NDArray
 
 from modgraph.backends.torch import Model
+from modgraph.backends.torch.model import weights_to_hold
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
@@ -95,7 +96,9 @@ def find_scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Sc
     states = find_states(graph)
     matching = {name: each for pattern, each in schedules.items() for name in states if fnmatchcase(name, pattern)}
     weights = {name: join_name(name, states[name].op.all_weights()[0].name) for name in matching}
-    return [ScheduledState(name, at, float(fresh.lookup(at)), matching[name]) for name, at in weights.items()]
+    present = {weight.name for weight in weights_to_hold(graph, fresh.group)}
+    here = {name: at for name, at in weights.items() if at in present}
+    return [ScheduledState(name, at, float(fresh.lookup(at)), matching[name]) for name, at in here.items()]
 
 
 def list_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> dict[str, bool]:

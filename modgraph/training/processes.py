@@ -7,8 +7,7 @@ step (FSDP). Gradients are averaged.
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -16,14 +15,14 @@ from typing import Any, TypeVar, cast
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.nn.functional import all_reduce
 
 from modgraph.backends.torch import make_generator
 from modgraph.backends.torch.instance import units
 from modgraph.diagnostics import ModgraphError
 from modgraph.log import log
-from modgraph.nn import Shard, use_shard
-from modgraph.training.errors import NoDevice
+from modgraph.nn import DividedPool, Group, Shard, use_shard
+from modgraph.training.errors import CannotDividePools, NoDevice
+from modgraph.training.experts import Experts, add_over, select
 
 T = TypeVar("T")
 DDP, FSDP = "ddp", "fsdp"
@@ -55,11 +54,12 @@ def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class Processes:
-    """The processes of one training, or the only one. Raises `ModgraphError` if the device is missing."""
+    """The processes of one training, or the only one; groups of `experts` divide pools. Raises `ModgraphError` if the
+    device is missing."""
 
-    def __init__(self, device: str, precision: str, strategy: str = DDP) -> None:
-        set_by_torchrun = {"WORLD_SIZE": 1, "RANK": 0, "LOCAL_RANK": 0}
-        self.size, self.rank, local = (int(os.environ.get(name, default)) for name, default in set_by_torchrun.items())
+    def __init__(self, device: str, precision: str, strategy: str = DDP, experts: int = 1) -> None:
+        self.size = count_processes()
+        self.rank, local = (int(os.environ.get(name, 0)) for name in ("RANK", "LOCAL_RANK"))
         kind, index = _place(device)
         if self.size > 1 and index is not None:
             raise ModgraphError([NoDevice(device=device, reason="each process chooses its device")])
@@ -72,6 +72,12 @@ class Processes:
         if self.size > 1:
             dist.init_process_group("nccl" if kind == "cuda" else "gloo")
         self.group: Any = dist.new_group() if self.size > 1 else None
+        self.experts = Experts(experts, self.size, self.rank) if experts > 1 and self.size > 1 else None
+
+    @property
+    def pool_group(self) -> Group | None:
+        """The processes that divide the pools with this one; None where each holds all modules."""
+        return None if self.experts is None else self.experts.group
 
     def say(self, text: str) -> None:
         """Log a line on rank zero."""
@@ -90,23 +96,38 @@ class Processes:
             return
         start, stop = self.own(indices)
         generator = make_generator(seed, "own noise", step, self.rank)
-        with use_shard(Shard(start, stop, len(indices), self._add, generator)):
+        inside = None if self.experts is None else self.experts.messages(generator)
+        with use_shard(Shard(start, stop, len(indices), self._add, generator, inside)):
             yield indices[start:stop]
+
+    @contextmanager
+    def share(self, examples: int) -> Iterator[slice]:
+        """Yield this process's part of a batch that the processes which divide the pools evaluate together."""
+        assert self.experts is not None, "no process shares its batches"
+        group, generator = self.experts.group, torch.Generator()
+        start, stop = group.place * examples // group.size, (group.place + 1) * examples // group.size
+        inside = self.experts.messages(generator, own_batch=True)
+        with use_shard(Shard(start, stop, examples, lambda x: add_over(x, group.handle), generator, inside)):
+            yield slice(start, stop)
 
     def setup(
         self, module: nn.Module, optimizer_of: Callable[[], torch.optim.Optimizer]
     ) -> tuple[Any, torch.optim.Optimizer]:
         """Move a module to the device, average its gradients over the processes, and create its optimizer."""
-        if not any(parameter.requires_grad for parameter in module.parameters()):  # DDP refuses such a module
+        if not self.any(any(parameter.requires_grad for parameter in module.parameters())):
             return module.to(self.device), optimizer_of()
         dtype, ready = PRECISIONS[self.precision], module.to(self.device)
         if dtype is torch.float64:
             ready.double()
+        of_modules = tensors_of_modules(ready)  # other processes do not have them
         if self.divides:
-            divide(ready, self.device)
+            divide(ready, self.device, {each for each in of_modules.values() if isinstance(each, nn.Parameter)})
         optimizer = optimizer_of()  # it refers to the parts of divided weights
-        if self.size > 1 and not self.divides:
-            ready = nn.parallel.DistributedDataParallel(ready, find_unused_parameters=True)
+        learns = any(each.requires_grad for name, each in ready.named_parameters() if name not in of_modules)
+        if self.size > 1 and not self.divides and learns:  # DDP refuses a module without
+            parallel: Any = nn.parallel.DistributedDataParallel
+            parallel._set_params_and_buffers_to_ignore_for_model(ready, [*of_modules])
+            ready = parallel(ready, find_unused_parameters=True)
         return Precise(ready, self.device, dtype, self.precision == "bfloat16"), optimizer
 
     def gather(self, value: T) -> list[T]:
@@ -116,6 +137,19 @@ class Processes:
         found: list[Any] = [None] * self.size
         dist.all_gather_object(found, value)
         return found
+
+    def any(self, found: bool) -> bool:
+        """Whether any process that divides the pools found something; without such, what this one found."""
+        return found if self.experts is None else bool(self.experts.first(found or None))
+
+    def merge(self, own: dict[str, T]) -> dict[str, T]:
+        """Merge entries of the modules that each process holds with those of the others."""
+        return own if self.experts is None else self.experts.merge(own)
+
+    def average(self, weights: Mapping[str, nn.Parameter], of_modules: Set[str]) -> None:
+        """Average the gradients of the modules that this process holds; DDP and FSDP average the others."""
+        if self.experts is not None:
+            self.experts.average([*select(weights, of_modules)[0].values()])
 
     def on_rank_zero(self, compute: Callable[[], T]) -> T:
         """Return to all processes what rank zero computes. Raises its `ModgraphError` in all of them."""
@@ -153,16 +187,40 @@ class Processes:
         return loss.sum() * (self.size / max(1, examples))
 
     def _add(self, x: Tensor) -> Tensor:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            total: Tensor = all_reduce(x, group=self.group)  # type: ignore[no-untyped-call]
-        return total
+        return add_over(x, self.group)
 
     def close(self) -> None:
         """Leave the group of processes."""
-        self.group = None
+        self.group = self.experts = None
         if self.size > 1 and dist.is_initialized():
             dist.destroy_process_group()
+
+
+def count_processes() -> int:
+    """Return the number of processes that torchrun has started for this training; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", 1))
+
+
+def refuse_experts(experts: int, resumes: bool) -> None:
+    """Raises `ModgraphError` where the processes of this training cannot divide pools as its recipe says. A single one
+    may resume a run of several."""
+    size = count_processes()
+    if experts == 1 or size % experts == 0 or (size == 1 and resumes):
+        return
+    problem, way_out = "does not divide the number of processes, {size}", "start {experts}, or a multiple, by torchrun"
+    if size == 1:
+        problem = "needs several processes, and this is the only one"
+        way_out = "torchrun --nproc-per-node={experts} -m modgraph train …, or leave it out"
+    texts = (each.format(size=size, experts=experts) for each in (problem, way_out))
+    raise ModgraphError([CannotDividePools(experts=experts, problem=next(texts), way_out=next(texts))])
+
+
+def tensors_of_modules(module: nn.Module) -> dict[str, Tensor]:
+    """Return the weights and buffers of modules of divided pools, by the names that torch gives them."""
+    pools = [(name, each) for name, each in module.named_modules() if isinstance(each, DividedPool)]
+    prefixes = tuple(f"{name}.{place}." for name, pool in pools for place in pool.own_places)
+    every = [*module.named_parameters(), *module.named_buffers()]
+    return {name: each for name, each in every if prefixes and name.startswith(prefixes)}
 
 
 def choose_device(device: str) -> torch.device:
@@ -216,20 +274,20 @@ def divide_like(x: Tensor, like: Tensor) -> Tensor:
     return distribute_tensor(x.to(like.device), mesh, placed.placements, src_data_rank=None)
 
 
-def divide(module: nn.Module, device: torch.device) -> None:
-    """Divide the weights of a module among all processes, those of each round or block separately. They are gathered
-    during its forward and backward passes."""
+def divide(module: nn.Module, device: torch.device, kept: Set[nn.Parameter] = frozenset()) -> None:
+    """Divide the weights of a module but `kept` among all processes, those of each round or block separately. They are
+    gathered during its forward and backward passes."""
     from torch.distributed import get_world_size
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     for owner in module.modules():
         for name, weight in [*owner.named_parameters(recurse=False)]:
-            if not weight.dim():  # torch does not divide scalars
+            if not weight.dim() and weight not in kept:  # torch does not divide scalars
                 owner.register_parameter(name, nn.Parameter(weight.detach().reshape(1), weight.requires_grad))
     mesh = init_device_mesh(device.type, (get_world_size(),))
     for part in [*(unit for unit in units(module) if any(True for _ in unit.parameters())), module]:
-        fully_shard(part, mesh=mesh)
+        fully_shard(part, mesh=mesh, ignored_params={*kept})
 
 
 @contextmanager

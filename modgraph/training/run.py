@@ -41,8 +41,16 @@ from modgraph.training.errors import ProcessLost, TooLargeForMemory
 from modgraph.training.fit import find_next_token_leaks, refuse_unfit
 from modgraph.training.losses import weigh_losses
 from modgraph.training.named_parts import check_monitored, ignore_labels, refuse_unlabelled, weigh_classes
-from modgraph.training.processes import Processes
-from modgraph.training.recipe import OPTION, Recipe, RecipeOrPath, key_overrides, read_with_spec, with_validation
+from modgraph.training.processes import Processes, refuse_experts
+from modgraph.training.recipe import (
+    OPTION,
+    Recipe,
+    RecipeOrPath,
+    key_overrides,
+    read_recipe,
+    read_with_spec,
+    with_validation,
+)
 from modgraph.training.sections import Train
 from modgraph.training.stages import take_weights
 from modgraph.training.start.errors import CannotStart
@@ -192,11 +200,16 @@ def _begin(
         yield engine
 
 
-def resume_run(path: str | Path, data: DataSet | None = None, watch: Watch = NOBODY) -> AbstractContextManager[Engine]:
+def resume_run(
+    path: str | Path, data: DataSet | None = None, watch: Watch = NOBODY, overrides: Mapping[str, Any] | None = None
+) -> AbstractContextManager[Engine]:
     """Resume a run at its newest checkpoint; `data` are those that it began with, where they were given in Python.
-    Raises `ModgraphError`."""
+    `overrides` say how processes divide the work, by the keys `DIVISION` of a recipe. Raises `ModgraphError`."""
     run = load_run(path).with_data(data)
-    splits = run.splits()
+    recipe, splits = run.recipe, run.splits()
+    if overrides:
+        recipe = read_recipe(run.directory.recipe, overrides)
+        refuse_unfit(run.graph, recipe)
 
     def check() -> None:
         check_logs(run.directory)
@@ -206,7 +219,7 @@ def resume_run(path: str | Path, data: DataSet | None = None, watch: Watch = NOB
         way_out = f"restore them, or {way_out}"
         run.refuse_to_resume(splits, way_out)
 
-    return _engine(run.began_with, run.recipe, splits, run.directory, check, True, watch)
+    return _engine(run.began_with, recipe, splits, run.directory, check, True, watch)
 
 
 @contextmanager
@@ -223,7 +236,9 @@ def _engine(
     with ExitStack() as stack:
         stack.enter_context(threads(recipe.train.threads))
         stack.enter_context(report_lost_peers(directory.path))
-        processes = Processes(recipe.train.device, recipe.train.precision, recipe.train.strategy)
+        train = recipe.train
+        refuse_experts(train.experts, resume)
+        processes = Processes(train.device, train.precision, train.strategy, train.experts)
         stack.callback(processes.close)
         if recipe.train.compile:
             refuse_without_compiler(processes.device)
@@ -265,7 +280,7 @@ def finish(engine: Engine, data: DataSet | None = None) -> dict[str, Any]:
     processes = engine.processes
     processes.gather(None)  # wait for all processes
     run = load_run(engine.directory.path).with_data(data)
-    model = run.model(processes.device)
+    model = run.model(processes.device, group=processes.pool_group)
     done = engine.progress
     metrics: dict[str, Any] = {"epochs": done.epoch, "steps": done.step, **engine.curriculum.results(engine)}
     if engine.train.best is not None:

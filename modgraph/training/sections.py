@@ -20,6 +20,7 @@ from modgraph.syntax import read
 from modgraph.training.algorithms import Algorithm, Backprop
 
 BLOCKS = "blocks"  # of `train.compile`: compile only rounds and blocks
+DIVISION = ("train.experts", "train.strategy")  # keys that may change when a run is resumed
 DEFAULT_ALGORITHM: Any = Backprop
 DEFAULT_OPTIMIZER: Any = Adam
 DEFAULT_SCHEDULE: Any = Constant
@@ -142,6 +143,12 @@ class Train(Section):
         doc="a pool's weights are one tensor for all modules (stored), or one for each module (modules), or one where "
         "a step is faster so (auto); checkpoints are the same",
     )
+    experts: int = setting(
+        1,
+        min=1,
+        max=4096,
+        doc="processes that divide the modules of each pool among them; it divides their number",
+    )
     compile: bool | str = setting(
         False,
         choices=(BLOCKS,),
@@ -153,6 +160,10 @@ class Train(Section):
     def contradiction(self) -> str | None:
         if self.compile and self.strategy == "fsdp":
             return "cannot combine compile with strategy: fsdp; train it with ddp"
+        if self.compile and self.experts > 1:
+            return "cannot combine compile with experts, whose tokens travel between processes"
+        if self.experts > 1 and self.algorithm.one_process:
+            return f"cannot combine experts with {self.algorithm.name}, which runs in one process"
         if self.algorithm.one_phase:
             return None
         if self.strategy == "fsdp":

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import attribute
+from modgraph.backends.torch.model import weights_to_hold
 from modgraph.backends.torch.parts import WeightInParts
 from modgraph.backends.torch.stored import tensors_by_name
 from modgraph.ir import Graph, find_module_axes, weights_of
@@ -67,8 +68,9 @@ def cut_weights(model: Model, graph: Graph, checkpoint: Checkpoint | None = None
     Raises `ValueError` where the checkpoint has invalid stages."""
     frozen, states = {weight.name for weight in weights_of(graph) if weight.frozen}, states_along_modules(graph)
     found: dict[str, StagedWeight] = {}
+    present = {weight.name for weight in weights_to_hold(graph, model.group)}
     for name, of in find_module_axes(graph).items():
-        if name in states:
+        if name in states or name not in present:
             continue
         own, old = model.lookup(name).detach(), of.old if name in frozen else 0
         grew = {stop for stop in accumulate(_stages(own, checkpoint, name, of.axis)) if old < stop}

@@ -7,7 +7,7 @@ state; a new one starts as a function of the seed and its name.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +24,7 @@ from modgraph.data.batches import Batch
 from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.ir import Graph, find_learnt_weights
+from modgraph.ir.analysis.division import find_holders
 from modgraph.metrics.metrics import Metrics, results_of
 from modgraph.passes.gradients import drop_sparse_gradients
 from modgraph.recipes.optimizers import Optimizer
@@ -33,6 +34,7 @@ from modgraph.training import stages
 from modgraph.training.algorithms.algorithm import Learner, Phase, Setup
 from modgraph.training.compiled import compile_blocks, compile_step
 from modgraph.training.errors import CannotDivide, DoesNotCarryOver, NothingToLearn
+from modgraph.training.experts import select
 from modgraph.training.named_parts import ScheduledState, find_scheduled_states
 from modgraph.training.processes import Processes, divide_like, whole
 from modgraph.training.sections import BLOCKS, Train
@@ -59,7 +61,7 @@ class Objective(nn.Module):
 @dataclass(frozen=True)
 class TrainState:
     """The graph, its model, the optimizer, the learner and the metrics. `objective` is the model as the processes of
-    the training run it."""
+    the training run it. Of divided pools, the model has the modules that this process holds."""
 
     graph: Graph
     model: Model
@@ -69,30 +71,54 @@ class TrainState:
     objective: Any
     staged: Staged
     scheduled: list[ScheduledState]
+    processes: Processes
+    of_modules: Set[str]  # the names of the weights of modules that not every process holds
 
     @cached_property
     def named(self) -> dict[str, nn.Parameter]:
         """The trained weights by name, in the order of the optimizer; one that has grown in its parts."""
-        return stages.find_trained_weights(self.model, self.staged)
+        own, common = select(stages.find_trained_weights(self.model, self.staged), self.of_modules)
+        return common | own
 
     @property
     def weights(self) -> dict[str, Tensor]:
-        """All weights by name, each whole."""
-        return stages.whole_weights(self.model, self.staged)
+        """All weights by name, each whole; all processes gather them together."""
+        return self.gather_weights()
+
+    def gather_weights(self, keep: bool = True) -> dict[str, Tensor]:
+        """Gather the weights. A process that does not `keep` them gets none of modules that it does not hold."""
+        return self._with_others(stages.whole_weights(self.model, self.staged), keep)
 
     def read_ruled_states(self) -> dict[str, float]:
         """The numbers of the spec that a rule moves, by their name in a log."""
         states = {name.rpartition(".")[0]: self.model.lookup(name) for name in self.model.moved_states.results}
         return {f"state.{name}": float(value) for name, value in states.items() if value.dim() == 0}
 
+    def gather_optimizer_state(self, keep: bool = True) -> OptimizerState:
+        """Gather the optimizer's state by weight and field, each whole, as `gather_weights` does."""
+        state, shapes = optimizer_state(self.optimizer, list(self.named)), stages.shapes_of(self.model)
+        kept = {name: {key: whole(x, shapes.get(name)) for key, x in each.items()} for name, each in state.items()}
+        kept = split_state(kept, self.model)
+        own = {f"{name}/{key}": x for name, each in kept.items() for key, x in each.items()}
+        found: OptimizerState = {}
+        for path, each in self._with_others(own, keep).items():
+            name, _, key = path.rpartition("/")
+            found.setdefault(name, {})[key] = each
+        return found
+
     @property
-    def optimizer_state(self) -> OptimizerState:
-        """The optimizer's state by weight and field, each whole."""
-        found, shapes = optimizer_state(self.optimizer, list(self.named)), stages.shapes_of(self.model)
-        gathered = {
-            name: {key: whole(each, shapes.get(name)) for key, each in fields.items()} for name, fields in found.items()
-        }
-        return split_state(gathered, self.model)
+    def stages(self) -> dict[str, list[int]]:
+        """The numbers of positions of the stages of each weight in parts; all processes gather them together."""
+        return self.processes.merge({name: each.stages for name, each in self.staged.items()})
+
+    def _with_others(self, own: dict[str, Tensor], keep: bool) -> dict[str, Tensor]:
+        """Add the tensors of the modules that other processes hold."""
+        experts = self.processes.experts
+        if experts is None:
+            return own
+        names = {name for name in own if name.partition("/")[0].partition("[")[0] in self.of_modules}
+        here, common = select(own, names)
+        return common | experts.gather(here, self.processes.device, keep)
 
 
 def train_state(
@@ -112,10 +138,10 @@ def train_state(
     computed = drop_sparse_gradients(learner.graph) if dense else learner.graph
     learnt = find_learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
     kept = checkpoint.optimizer if checkpoint is not None and (same_phase or phase.goes_on) else {}
-    store, say = choose_storage(train.pools, processes.device, graph, learnt, kept), processes.say
+    store, say = choose_storage(train.pools, processes.device, graph, learnt, kept, processes.pool_group), processes.say
     for line in explain_apart(store, computed):
         say(line)
-    model = build(computed, seed=train.seed, asked=learner.wanted, store=store)
+    model = build(computed, seed=train.seed, asked=learner.wanted, store=store, group=processes.pool_group)
     for pool in model.modules():
         if isinstance(pool, LargePool):
             pool.sparse = not dense
@@ -127,7 +153,7 @@ def train_state(
         parameter.requires_grad_(name.partition("[")[0] in learnt)
     if not graph.losses:
         raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
-    if phase.epochs and not stages.find_trained_weights(model, cut):
+    if phase.epochs and not processes.any(bool(stages.find_trained_weights(model, cut))):
         raise ModgraphError([NothingToLearn(reason="its losses depend on frozen weights only")])
     metrics = Metrics(setup.graph)
     if cut and processes.divides:
@@ -138,31 +164,35 @@ def train_state(
         compile_blocks(objective, model, say)
     elif train.compile:
         compile_step(objective, say)
-    ready, optimizer = processes.setup(
-        objective, lambda: optimizer_of(train.optimizer, [*stages.find_trained_weights(model, cut).values()])
-    )
-    state = TrainState(graph, model, optimizer, learner, metrics, ready, cut, scheduled)
+    of_modules = {*find_holders(graph, 1 if model.group is None else model.group.size)}
+
+    def make_optimizer() -> torch.optim.Optimizer:
+        own, common = select(stages.find_trained_weights(model, cut), of_modules)
+        return optimizer_of(train.optimizer, [*common.values()], *([[*own.values()]] if own else []))
+
+    ready, optimizer = processes.setup(objective, make_optimizer)
+    state = TrainState(graph, model, optimizer, learner, metrics, ready, cut, scheduled, processes, of_modules)
     if checkpoint is not None:
         _take_up(state, checkpoint, same_phase, goes_on=same_phase or phase.goes_on)
     return state
 
 
-def optimizer_of(settings: Optimizer, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-    """Return torch's optimizer without the methods that it wraps for its compiler: importing that takes as long as
-    importing torch."""
+def optimizer_of(settings: Optimizer, *groups: list[nn.Parameter]) -> torch.optim.Optimizer:
+    """Return torch's optimizer of groups of weights, without the methods that it wraps for its compiler: importing that
+    takes as long as importing torch. FSDP divides all weights of a group, or none."""
     kind: Any = resolve(settings.torch)
     if kind.__module__.startswith("torch.optim."):
         methods = {name: inspect.unwrap(getattr(kind, name)) for name in WRAPPED}
         kind = type(kind.__name__, (kind,), {**methods, "step": torch.no_grad()(inspect.unwrap(kind.step))})
-    found: torch.optim.Optimizer = kind([{"params": weights}], **settings.arguments())
+    found: torch.optim.Optimizer = kind([{"params": each} for each in groups], **settings.arguments())
     return found
 
 
 def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_on: bool) -> None:
     """Restore a checkpoint into a fresh state. Raises `ModgraphError`."""
-    same_graph, own = checkpoint.graph == state.graph, state.weights
+    same_graph, own = checkpoint.graph == state.graph, stages.whole_weights(state.model, state.staged)
     if same_graph:
-        refuse_other_weights(own, checkpoint)
+        refuse_other_weights(own, checkpoint, state.of_modules - own.keys())
     taken = {name: each for name, each in checkpoint.weights.items() if name in own}
     grown = {*state.staged, *stages.states_along_modules(state.graph)}
     unlike = sorted(name for name in taken.keys() - grown if taken[name].shape != own[name].shape)
@@ -194,10 +224,11 @@ def refusing_damage(checkpoint: Checkpoint) -> Iterator[None]:
         raise ModgraphError([BadCheckpoint(path=checkpoint.path, reason=reason)]) from error
 
 
-def refuse_other_weights(own: Mapping[str, Tensor], checkpoint: Checkpoint) -> None:
-    """Raises `ModgraphError` unless a checkpoint's weights have the same names and shapes."""
+def refuse_other_weights(own: Mapping[str, Tensor], checkpoint: Checkpoint, others: Set[str] = frozenset()) -> None:
+    """Raises `ModgraphError` unless a checkpoint's weights have the same names and shapes, but for those of `others`,
+    which this process does not hold."""
     expected, found = ({name: each.shape for name, each in tensors.items()} for tensors in (own, checkpoint.weights))
-    wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+    wrong = sorted(name for name in (expected.keys() | found.keys()) - others if expected.get(name) != found.get(name))
     if wrong:
         reason = f"it belongs to another model: {list_names(wrong)} differ"
         raise ModgraphError([BadCheckpoint(path=checkpoint.path, reason=reason)])

@@ -14,15 +14,29 @@ from torch import Tensor, nn
 from modgraph.backends.torch.stored import list_stored
 from modgraph.frozen import replace_fields
 from modgraph.ir import Graph, weights_of
+from modgraph.ir.analysis.division import list_divided_pools
+from modgraph.nn import Group
 from modgraph.passes import STORED, Store
 from modgraph.store.checkpoint import OptimizerState
 
+DIVIDED = "several processes divide its modules"
 STEPS = "step"  # a field that torch's optimizers keep as one number for each weight
 
 
-def choose_storage(asked: str, device: torch.device, graph: Graph, learnt: Set[str], kept: OptimizerState) -> Store:
-    """Choose which pools to store, for the weights that learn and the state of the optimizer that goes on."""
-    apart = ((name, _find_difference(name, graph, learnt, kept)) for name in graph.pools())
+def choose_storage(
+    asked: str,
+    device: torch.device,
+    graph: Graph,
+    learnt: Set[str],
+    kept: OptimizerState,
+    group: Group | None = None,
+) -> Store:
+    """Choose which pools to store, for the weights that learn and the state of the optimizer that goes on. Those that
+    the processes of a group divide are not."""
+    divided = {pool.name for pool in list_divided_pools(graph, 1 if group is None else group.size)}
+    apart = (
+        (name, DIVIDED if name in divided else _find_difference(name, graph, learnt, kept)) for name in graph.pools()
+    )
     return Store(asked, accelerated=device.type == "cuda", apart=tuple((name, why) for name, why in apart if why))
 
 

@@ -17,7 +17,9 @@ from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, find_changes, from_json, suggest_way_out
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
+from modgraph.ir.analysis.division import find_holders
 from modgraph.log import log
+from modgraph.nn import Group
 from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint
 from modgraph.store.errors import BadCheckpoint
 from modgraph.store.run_directory import REPAIRED, STARTED, UNREADABLE, RunDirectory
@@ -87,13 +89,20 @@ class StoredRun:
         log.debug(f"the checkpoint of step {found.step}, epoch {found.epoch}, is taken")
         return found
 
-    def model(self, device: str | torch.device = "cpu", checkpoint: Checkpoint | None = None) -> Model:
-        """Return the model with the weights of its checkpoint, or of a given one, in evaluation mode. Raises
-        `ModgraphError`."""
+    def model(
+        self,
+        device: str | torch.device = "cpu",
+        checkpoint: Checkpoint | None = None,
+        group: Group | None = None,
+    ) -> Model:
+        """Return the model with the weights of its checkpoint, or of a given one, in evaluation mode; the processes of
+        a `group` divide its pools. Raises `ModgraphError`."""
         checkpoint = checkpoint or self.checkpoint()
-        model = build(checkpoint.graph, self.recipe.train.seed)
-        refuse_other_weights(model.state_dict(), checkpoint)
-        model.load_state_dict(checkpoint.weights)
+        model = build(checkpoint.graph, self.recipe.train.seed, group=group)
+        own = model.state_dict()
+        others = find_holders(checkpoint.graph, 1 if group is None else group.size).keys() - own.keys()
+        refuse_other_weights(own, checkpoint, others)
+        model.load_state_dict({name: checkpoint.weights[name] for name in own})
         return model.to(device).eval()
 
     def splits(self) -> dict[str, Arrays]:

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+import modgraph
 from modgraph.cli import main
+from modgraph.inspect.cost import TrainingStep
+from modgraph.inspect.division import divide_cost
 from tests.small_runs import begin
 
 GMOE = "specs/gmoe.mod"
@@ -98,4 +101,40 @@ def test_what_no_training_can_be_is_reported(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["cost", GMOE, *arguments]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_several_processes_hold_parts_of_pools_and_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = "specs/gmoe_digits.mod"
+    found = counted(capsys, spec, "--processes", "4", "--experts", "2")["division"]
+    assert [*found["pools"]] == ["blocks.1.expert", "blocks.3.expert"]
+    pool, rest, whole = found["pools"]["blocks.1.expert"], found["rest"], 4 * 137_100
+    assert 2 * 2 * pool["weights"] + rest["weights"] == whole, "two processes hold all modules of two pools"
+    assert pool["optimizer"] == 2 * pool["gradients"] == 2 * pool["weights"] == 2 * pool["synchronised"]
+    assert rest["step"] == rest["synchronised"] == 2 * rest["gradients"] * 3 // 4
+    assert pool["step"] == pool["exchanged"] * 16 // 4 + pool["synchronised"]
+    plain = counted(capsys, spec, "--processes", "4")["division"]
+    assert (plain["pools"], plain["rest"]["weights"]) == ({}, whole)
+    graph, step = modgraph.load(spec).ir, TrainingStep(batch=16)
+    rest = divide_cost(graph, {}, 4, 1, step, "fsdp")[""]
+    assert (rest.weights, rest.optimizer, rest.synchronised) == (whole // 4, whole // 2, 3 * whole * 3 // 4)
+    assert "at most, each of 4 processes, 2 of which divide each pool" in said(
+        capsys, spec, "--processes", "4", "--experts", "2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--processes", "none"), '--processes must be a whole number from 1, not "none"'),
+        (("--processes", "8", "--experts", "0"), '--experts must be a whole number from 1, not "0"'),
+        (("--processes", "8", "--experts", "3"), "3 experts do not divide 8 processes"),
+        (("--experts", "2"), "--experts needs --processes"),
+        (("--processes", "8", "--experts", "8"), 'the largest, "blocks.8.expert", has 6'),
+    ],
+)
+def test_processes_that_cannot_be_counted(
+    options: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cost", GMOE, *options]) == 1
     assert words in capsys.readouterr().err

@@ -223,7 +223,7 @@ def largest_of(engine: Engine) -> int:
     indices = torch.arange(engine.train.batch)
     take_step(engine, indices)
     state, table = engine.state, list(engine.state.learner.tensors().values())
-    adam_tensors = [each for facts in state.optimizer_state.values() for each in facts.values()]
+    adam_tensors = [each for facts in state.gather_optimizer_state().values() for each in facts.values()]
     with LiveBytes([*state.model.parameters(), *state.model.buffers(), *adam_tensors, *table]) as live:
         gradients = [weight.grad for weight in state.named.values() if weight.grad is not None]
         for each in gradients:

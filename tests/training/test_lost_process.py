@@ -14,8 +14,8 @@ from modgraph.cli import main
 from modgraph.nn.device import Transfer
 from modgraph.training.engine import Engine
 from tests.children import begun_in_a_child, end_of
+from tests.several_processes import free_port
 from tests.small_runs import go_on
-from tests.training.test_processes import free_port
 
 
 def train(rank: int, victim: int, port: int, spec: Path, out: Path) -> int:

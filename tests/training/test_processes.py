@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import random
-import socket
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from modgraph import load
 from modgraph.backends.torch.instance import units
@@ -31,7 +21,7 @@ from modgraph.training.run import start_run
 from modgraph.training.sections import Train
 from modgraph.training.state import train_state
 from tests import continual_runs
-from tests.children import begun_in_a_child, end_of
+from tests.several_processes import close, run_two, with_forks, with_torchrun
 from tests.small_runs import begin, go_on
 
 SPEC = """
@@ -88,62 +78,6 @@ def routed(spec: Path) -> Path:
     text = recipe.read_text().replace("batch: 50", f"batch: 20, bucket: 2, clip: 1.0, validation: 0.25, {tasks}")
     recipe.write_text(text)
     return spec
-
-
-def with_torchrun(*arguments: object) -> None:
-    done = run_two("-m", "modgraph", "train", *arguments)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count('"test.accuracy"') == 1
-
-
-def with_forks(*arguments: object) -> None:
-    """The same in two processes that need import nothing."""
-    shared = {"WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2, "GROUP_RANK": 0, "TORCHELASTIC_RUN_ID": "forks"}
-    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
-
-    def train(rank: int) -> int:
-        surroundings = {**shared, **address, "RANK": rank, "LOCAL_RANK": rank}
-        os.environ |= {name: str(value) for name, value in surroundings.items()}
-        return main(["train", *map(str, arguments)])
-
-    with tempfile.TemporaryFile() as printed:
-        children = [begun_in_a_child(partial(train, rank), printed.fileno(), printed.fileno()) for rank in (0, 1)]
-        codes = end_of(*children)
-        printed.seek(0)
-        text = printed.read().decode()
-    assert codes == [0, 0], text
-    assert text.count('"test.accuracy"') == 1
-
-
-def free_port() -> int:
-    """A port that nothing listens at, below those that the system gives to whoever wants any."""
-    while True:
-        port = random.SystemRandom().randrange(20_000, 32_000)
-        with socket.socket() as free, suppress(OSError):
-            free.bind(("127.0.0.1", port))
-            return port
-
-
-def run_two(*arguments: object) -> subprocess.CompletedProcess[str]:
-    run = "-m torch.distributed.run --nproc-per-node=2 --master-addr=127.0.0.1".split()
-    command = [sys.executable, *run, f"--master-port={free_port()}", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
-
-
-def weights(run: Path) -> dict[str, torch.Tensor]:
-    newest = sorted((run / "checkpoints").glob("*.safetensors"))[-1]
-    return {name: tensor for name, tensor in load_file(newest).items() if name.startswith("weight.")}
-
-
-def close(run: Path, other: Path) -> None:
-    found, expected = weights(run), weights(other)
-    assert found.keys() == expected.keys()
-    for name, tensor in expected.items():
-        torch.testing.assert_close(
-            found[name], tensor, rtol=1e-7, atol=1e-9, msg=lambda text, name=name: f"{name}: {text}"
-        )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import torch
 from modgraph_runtime.files import SMALL, format_bytes, free_memory
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from modgraph.backends.errors import WeightsBeyondMemory
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, GraphWeight, weights_of
+from modgraph.ir import Graph, GraphWeight
 
 BLOCK = 4096  # modules of a large pool whose weights are sampled together
 RANDOM = ("uniform", "normal", "orthogonal")
@@ -59,9 +60,8 @@ def has_matrices(weight: GraphWeight) -> bool:
     return weight.is_stacked and weight.initial.kind == "orthogonal" and len(weight.axes) > 2
 
 
-def refuse_large_weights(graph: Graph) -> None:
-    """Raise `ModgraphError` if the weights of a graph need more memory than is free."""
-    weights = weights_of(graph)
+def refuse_large_weights(graph: Graph, weights: Sequence[GraphWeight]) -> None:
+    """Raise `ModgraphError` if some weights of a graph need more memory than is free."""
     needed = 4 * sum(weight.count for weight in weights)
     free = free_memory() if needed > SMALL else None
     if free is None or needed <= free:

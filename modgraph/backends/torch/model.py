@@ -21,7 +21,9 @@ from modgraph.backends.torch.run import Context, Plan
 from modgraph.backends.torch.states import MovedStates, is_recomputation
 from modgraph.backends.torch.stored import list_stored
 from modgraph.backends.torch.whole_graph import disable_tracing, eager, whole_graph
-from modgraph.ir import Graph, Result, free_draws, list_padding, make_forced_key, weights_of
+from modgraph.ir import Graph, GraphWeight, Result, free_draws, list_padding, make_forced_key, weights_of
+from modgraph.ir.analysis.division import find_holders
+from modgraph.nn import Group
 from modgraph.nn.padding import repeat_last
 from modgraph.passes import Moved, Store, build_training_passes, optimise
 
@@ -61,10 +63,14 @@ class Model(Namespace):
     In training, a call computes the next values of states with a rule. The states take them at the next call in
     training, at `eval()` or at `state_dict()`. So results of a state can be differentiated, and a forward pass that
     `torch.utils.checkpoint` repeats updates nothing.
+
+    With a `group`, its processes divide the pools: the model has the modules that this process holds, and all of them
+    call it together.
     """
 
-    def __init__(self, graph: Graph, moved: Moved) -> None:
+    def __init__(self, graph: Graph, moved: Moved, group: Group | None = None) -> None:
         super().__init__()
+        self.group = group
         computed = moved.graph
         self.graph, self.computed, self._moved = graph, computed, moved.results
         self._plans: dict[bool, dict[tuple[Result, ...], tuple[Plan, tuple[str, ...]]]] = {True: {}, False: {}}
@@ -79,7 +85,7 @@ class Model(Namespace):
         self._labels = find_labels_of_losses(graph)
         self.in_parts: list[WeightInParts] = []
         self.steps: Steps = ()
-        self.steps = Nodes(self).steps(computed, graph)
+        self.steps = Nodes(self, group=group).steps(computed, graph)
         outputs = tuple(computed.outputs.values())
         for ends, given in ((outputs, self._inputs), ((*outputs, *computed.losses.values()), self._targets)):
             self.prepare(ends)
@@ -276,15 +282,18 @@ def build(
     device: str = "cpu",
     asked: Iterable[Result] = (),
     store: Store | None = None,
+    group: Group | None = None,
 ) -> Model:
     """Build a model with fresh weights.
 
     `lowering` requests a lowering for all routes that offer it, `store` which pools are stored. `asked` are further
-    results for `Model.results`. Raises `ModgraphError` if the weights do not fit in memory.
+    results for `Model.results`. The processes of a `group` divide the pools. Raises `ModgraphError` if the weights do
+    not fit in memory.
     """
-    refuse_large_weights(graph)
-    model = build_empty_model(graph, lowering, asked=asked, store=store)
-    initialise(model, weights_of(graph), seed)
+    weights = weights_to_hold(graph, group)
+    refuse_large_weights(graph, weights)
+    model = build_empty_model(graph, lowering, asked=asked, store=store, group=group)
+    initialise(model, weights, seed)
     return model.to(device)
 
 
@@ -294,11 +303,12 @@ def build_empty_model(
     allocation: AbstractContextManager[object] | None = None,
     asked: Iterable[Result] = (),
     store: Store | None = None,
+    group: Group | None = None,
 ) -> Model:
     """Build a model with uninitialised weights, allocated within the context `allocation`."""
     with torch.device("meta"):
-        model = Model(graph, optimise(graph, build_training_passes(lowering, asked, store)))
-    weights = weights_of(graph)
+        model = Model(graph, optimise(graph, build_training_passes(lowering, asked, store)), group)
+    weights = weights_to_hold(graph, group)
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
     shapes = model.state_dict()
     with allocation or nullcontext():
@@ -310,3 +320,9 @@ def build_empty_model(
             tensor = stored[weight.name].weight if weight.name in stored else model.lookup(weight.name)
             tensor.requires_grad_(False)
     return model
+
+
+def weights_to_hold(graph: Graph, group: Group | None) -> list[GraphWeight]:
+    """List the weights that this process holds: all, but for modules of the other processes of a group."""
+    holders = {} if group is None else find_holders(graph, group.size)
+    return [each for each in weights_of(graph) if group is None or holders.get(each.name, group.place) == group.place]

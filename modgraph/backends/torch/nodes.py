@@ -19,9 +19,10 @@ from modgraph.backends.torch.run import CompiledRoute, Step
 from modgraph.backends.torch.stored import StoredPool
 from modgraph.frozen import change_fields
 from modgraph.ir import RECURRENCE, Body, Call, DecisionNode, Graph, GrowthNode, LossNode, Part, body_of
+from modgraph.ir.analysis.division import divide_places
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.program.outline import number_definitions
-from modgraph.nn import Parameter
+from modgraph.nn import DividedPool, Group, Parameter, Pool
 
 Compute = Callable[..., Any]
 
@@ -29,12 +30,14 @@ Compute = Callable[..., Any]
 class Nodes:
     """Registers the modules of a graph and its scans in a model, or those of a region in a pool's module.
 
-    Nodes with one name of weights share a module. `shared` are the weights that the modules of a pool share.
+    Nodes with one name of weights share a module. `shared` are the weights that the modules of a pool share. The
+    processes of a `group` divide the pools.
     """
 
-    def __init__(self, model: Namespace, shared: Namespace | None = None) -> None:
+    def __init__(self, model: Namespace, shared: Namespace | None = None, group: Group | None = None) -> None:
         self.model = model
         self.shared = shared
+        self.group = group
         self.made: dict[str, Any] = {}
         self.bodies: dict[str, Body] = {}  # the nodes of scans by name, and the model's own
         self.homes: dict[str, Namespace] = {}  # the innermost call of each node
@@ -155,18 +158,25 @@ class Nodes:
             self.made[name] = self.model.put(name, make(), self.instances)
         return self.made[name]
 
-    def _pool(self, node: PoolNode) -> CompiledPool:
-        """Make a pool, whose modules are compiled from its regions."""
-        shared = build_shared(node)
+    def _pool(self, node: PoolNode) -> Pool:
+        """Make a pool, whose modules are compiled from its regions; of a divided one only the modules of this
+        process."""
+        shared, group = build_shared(node), self.group
 
         def computes(expert: Expert) -> dict[str, Compute]:
             return Nodes(expert, shared).computes(Part(expert.region.graph))
 
         if node.is_large:
             return LargePool(node, Expert(node.region(0), computes), shared)
-        if node.stored:
+        divides = group is not None and node.size >= group.size > 1
+        if node.stored and not divides:
             return StoredPool(node, Expert(node.region(0), computes), shared)
-        return CompiledPool(node, [Expert(node.region(module), computes) for module in range(node.size)], shared)
+        places = divide_places(node.size, group.size) if group is not None and divides else [range(node.size)]
+        own = places[group.place if group is not None and divides else 0]
+        pool = CompiledPool(node, [Expert(node.region(module), computes) for module in own], shared)
+        if group is None or not divides:
+            return pool
+        return DividedPool(pool, places, group, unlike=not node.is_homogeneous)
 
     def _route(self, part: Part, node: RouteNode) -> CompiledRoute:
         graph = part.graph

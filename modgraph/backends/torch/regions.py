@@ -16,6 +16,7 @@ from modgraph.backends.torch.run import Context, Plan, stack_once
 from modgraph.declare import sizes
 from modgraph.ir import OpNode, PoolNode, Region, RouteNode, ScanNode
 from modgraph.nn import Pool, loop, scan
+from modgraph.nn.exchange import sum_over
 from modgraph.nn.grouped import GroupedFunction, Stack, can_stack, expand_axis
 from modgraph.nn.pool import IndexedFunction
 from modgraph.nn.scan import Step as ScanStep
@@ -234,7 +235,15 @@ class CompiledLoop(CompiledScan):
             own = [x if x is None or type_.per == "batch" else take_rows(x, rows) for type_, x in pairs]
             return as_round(step_of(own))
 
-        return loop(as_round(step_of(captured)), sequences, states, shared, length, narrow)
+        return loop(as_round(step_of(captured)), sequences, states, shared, length, narrow, self._agree)
+
+    def _agree(self, ended: bool) -> bool:
+        """Whether to end the loop. Processes that divide the pools of its steps end it together."""
+        group = getattr(self.model, "group", None)
+        if group is None or not any(part.graph.nodes_of(RouteNode) for part in self.node.region.graph.parts()):
+            return ended
+        weight = next(self.model.parameters(), torch.empty(0))
+        return bool(sum_over(torch.tensor(not ended, device=weight.device).long(), group) == 0)
 
 
 def as_round(step: ScanStep) -> Round:

@@ -14,7 +14,7 @@ from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.regions import CompiledPool, Expert
 from modgraph.ir import OpNode, PoolNode, join_name
 from modgraph.nn import Parameter
-from modgraph.nn.grouped import SortedRows, Stack, is_traced, pays, weights_of
+from modgraph.nn.grouped import SortedRows, Stack, has_product, weights_of
 
 FEW_GATHERED = 2**10  # gathering so many numbers takes as long as a module's share of a grouped product
 
@@ -42,7 +42,7 @@ class StoredPool(CompiledPool):
         super().__init__(node, [one], shared)
         del self._modules["0"]
         self.size, self.named = node.size, node.name
-        self._one = (one,)  # in a tuple, so that its weights, which have no values, are not registered
+        self._one = (one,)  # in a tuple, so that it is not registered: it only has the settings of all modules
         self.paths = {
             op.name: {name: join_name(op.owner, name) for name in weights_of(self.columns[op.name][0])}
             for op in self.region.graph.nodes_of(OpNode)
@@ -52,6 +52,9 @@ class StoredPool(CompiledPool):
         for op, names in self.paths.items():
             for name, weight in weights_of(self.columns[op][0]).items():
                 self._store(names[name], [self.size, *weight.shape])
+        for op, names in self.paths.items():
+            for name in names:
+                drop_weight(self.columns[op][0], name)
         self.numbers = sum(each.weight[0].numel() for each in self.arrays.values())  # weights of one module
 
     @property
@@ -92,7 +95,7 @@ class StoredPool(CompiledPool):
         expert = deepcopy(self._one[0], {id(each): each for each in kept})
         for op, names in self.paths.items():
             for name, path in names.items():
-                set_weight(expert.computes[op], name, rows[path])
+                setattr(*drop_weight(expert.computes[op], name), rows[path])
         return expert
 
     def __getattr__(self, name: str) -> Any:
@@ -113,11 +116,13 @@ class StoredPool(CompiledPool):
         return self.rows(torch.stack([message(j) for j in range(self.size)], -self.rank - 1))
 
     def runs_at_once(self, x: Tensor) -> bool:
-        return pays(x, self._one[0])
+        matrices = (each.weight for each in self.arrays.values() if each.weight.dim() == 3)
+        return x.device.type != "cpu" and len(x) > 0 and has_product(x, *matrices)
 
     def run_sorted(self, x: Tensor, module: Tensor, counts: Tensor) -> Tensor:
         """Gather the weights of each message's module if they are few, else run all modules as grouped products."""
-        is_small = not is_traced(x) and len(x) * self.numbers <= FEW_GATHERED * self.size
+        has_length = isinstance(x.shape[0], int) and not torch.compiler.is_compiling()
+        is_small = has_length and len(x) * self.numbers <= FEW_GATHERED * self.size
         if is_small or torch.compiler.is_exporting():  # an exported graph has no node for each module
             return self.stack_weights()(module, x)
         run_grouped = self.group_modules()
@@ -200,12 +205,12 @@ def distribute(whole: Tensor, like: Any) -> Tensor:
     return distribute_tensor(whole.to(like.device), mesh, like.placements, src_data_rank=None)
 
 
-def set_weight(module: Any, name: str, value: Tensor) -> None:
-    """Put a tensor in the place of a module's parameter, or of a learned array."""
+def drop_weight(module: Any, name: str) -> tuple[Any, str]:
+    """Remove a module's parameter, or a learned array; return the owner and the attribute."""
     path, _, last = (module.name if isinstance(module, Parameter) else name).rpartition(".")
     home = module.home if isinstance(module, Parameter) else module.get_submodule(path)
     home._parameters.pop(last, None)
-    setattr(home, last, value)
+    return home, last
 
 
 # ---------------------------------------------------------------- the stored weights of a model

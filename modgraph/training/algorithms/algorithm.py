@@ -131,6 +131,7 @@ class Algorithm(Named):
 
     registry: ClassVar[Registry[Algorithm]] = Registry("algorithm")
     one_phase: ClassVar[bool] = True  # allows a best epoch and early stopping
+    one_process: ClassVar[bool] = False
 
     def count_trials(self, batch: int) -> int:
         """Return how many examples it runs at once without gradients, in addition to steps of `batch` examples."""
@@ -206,6 +207,8 @@ class EM(Algorithm, name="em"):
     one stays. Each step minimises −mean[log p(y|x, a*) + log p(a*|x)] and the other losses, where a* is the kept
     decision. Initial decisions are uniformly random.
     """
+
+    one_process = True
 
     samples: int = setting(10, min=1, max=10_000, doc="decisions sampled for each example in an E-step")
     m_steps: int = setting(9, min=1, doc="gradient steps between E-steps")

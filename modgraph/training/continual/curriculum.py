@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, TargetNode, find_learnt_weights, weights_of
 from modgraph.ir.edits import Edit, Freeze, Grow, replay_edits
@@ -136,7 +137,8 @@ class ContinualCurriculum(Curriculum):
         if here.doing == DETECT:  # grow where a scan finds novelty; else learn the new classes, or end the task
             may_grow = [node.name for node in graph.growths() if node.name not in here.expanded]
             if self.settings.expand != NEVER and may_grow:
-                found = training.on_rank_zero(partial(self._scan, training, here, may_grow))
+                model = training.model_now()  # all processes gather its weights
+                found = training.on_rank_zero(partial(self._scan, training, model, here, may_grow))
                 here = replace(here, scans=here.scans + 1)
                 if found.grows is not None:
                     return self._grow(training, here, found, found.grows)
@@ -150,11 +152,11 @@ class ContinualCurriculum(Curriculum):
         grown = tuple(target.name for target in graph.nodes_of(TargetNode) if target.grown)
         return self._edit_graph(training, here, [Freeze(self.settings.learns, keeps=grown)], DETECT)
 
-    def _scan(self, training: Training, here: Position, may_grow: Sequence[str]) -> Scan:
+    def _scan(self, training: Training, model: Model, here: Position, may_grow: Sequence[str]) -> Scan:
         """Scan batches of the current task, and log the result."""
         data, always = self.tasks.training_data(here.task)["train"], self.settings.expand == ALWAYS
         setup, graph = self.setup, training.graph
-        found = scan_batches(training.model_now(), data, may_grow, setup.batch, setup.seed, here.scans, always)
+        found = scan_batches(model, data, may_grow, setup.batch, setup.seed, here.scans, always)
         lines = []
         for node in graph.growths():
             if node.name in found.novelty:
@@ -222,7 +224,8 @@ class ContinualCurriculum(Curriculum):
         grown = {f"modules.{name}": size for name, size in evaluation.modules(training.graph).items()}
         if not all(found):
             return grown
-        known = training.on_rank_zero(lambda: measure_task_incremental(training.model_now(), self.tasks))
+        model = training.model_now()
+        known = training.on_rank_zero(lambda: measure_task_incremental(model, self.tasks))
         return {**evaluation.summary(found, counts), **known, **grown}
 
     def record(self, training: Training) -> dict[str, Any]:

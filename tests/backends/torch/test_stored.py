@@ -234,5 +234,11 @@ def test_a_bundle_of_many_modules_has_a_tensor_for_each_weight_and_no_node_for_e
     shapes = {each.name: [*each.dims] for each in proto.graph.initializer}
     assert shapes["p.stored.linear.weight"] == [256, 4, 8]
     assert not [name for name in shapes if name.startswith("p.0.")]
-    small = export(modgraph.loads(text, n=8).build(pools="stored"), tmp_path / "small.onnx")
-    assert {weight.name for weight in weights_of(small.graph)} > {"p.7.linear.weight"}
+    assert {weight.name for weight in weights_of(report.graph)} > {"p.7.linear.weight"}
+
+
+def test_the_memory_of_a_step_is_measured_without_numbers() -> None:
+    text = SPEC.format(shape="8", axes="5, 8", region="linear(8) -> gelu -> linear(8)", route=BY_CHOICE)
+    few, many = (modgraph.loads(text.replace("p[6]", f"p[{n}]")).memory(batch=16) for n in (31, 32))
+    assert few.weights < many.weights < 1.1 * few.weights
+    assert 0.5 * few.peak < many.peak < 2 * few.peak
