@@ -10,7 +10,7 @@ from modgraph_runtime.files import format_bytes
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.passes import STEPWISE, apply_passes
-from modgraph.passes.incremental import is_cache
+from modgraph.passes.caching import is_cache
 from modgraph.types import TensorType
 
 BYTES = {"float": 4, "token": 8, "class": 8}  # of a number

@@ -26,10 +26,11 @@ from modgraph.passes import (
     list_routes_by_path,
     novelties,
 )
+from modgraph.passes.caching import is_cache
 from modgraph.passes.determinize import deterministic
 from modgraph.passes.fold import fold_node
 from modgraph.passes.hoist import find_invariant_ops, mark_once
-from modgraph.passes.incremental import Incremental, is_cache
+from modgraph.passes.incremental import Incremental
 from modgraph.passes.inference import find_dead_nodes
 from modgraph.passes.merge import find_equal_nodes
 from modgraph.passes.outputs import find_unread_novelties

@@ -11,7 +11,8 @@ from torch import Tensor
 from modgraph.backends.torch.model import Model
 from modgraph.backends.torch.stored import list_stored
 from modgraph.passes import STEPWISE, TRAINING, apply_passes, optimise
-from modgraph.passes.incremental import Incremental, find_tokens, is_cache
+from modgraph.passes.caching import is_cache
+from modgraph.passes.incremental import Incremental, find_tokens
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,315 @@
+"""The caches of a model that takes tokens one after another: for each node, what later tokens read of earlier ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import singledispatchmethod
+from typing import Any, NoReturn
+
+from modgraph.declare.indexing import Use, place_at
+from modgraph.diagnostics import ModgraphError
+from modgraph.frozen import replace_fields
+from modgraph.ir import Built, Change, Graph, Part, Result, build_op, copy_graph, name_length, rewrite_graph
+from modgraph.ir.analysis.causality import Tokens
+from modgraph.ir.node import InputNode, Inputs, Node, OpNode, OutputNode, RouteNode, ScanNode
+from modgraph.ir.part import infer_scan_types
+from modgraph.ops import Op
+from modgraph.ops.along_axis import CumulativeSum, Last, Positions
+from modgraph.ops.arithmetic import Add
+from modgraph.ops.axes import NewAxis
+from modgraph.ops.compared import Greater, Where
+from modgraph.ops.neighbours import Conv1d, Shift
+from modgraph.ops.rotary import Rotary
+from modgraph.ops.sequence import GRU, LSTM, Position
+from modgraph.ops.shape import Rename
+from modgraph.ops.steps import Append, Recent, Tail
+from modgraph.passes.errors import NotIncremental
+from modgraph.passes.sink import find_reading
+from modgraph.types import Axis, Shape, TensorType
+
+CACHE = "cache."  # begins the names of what a step takes from the one before, and leaves for the next
+COUNT, PLACES = "count", "places"  # caches of the number of tokens before, and of their positions
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What a step takes from the one before, of a type, and what it leaves for the next."""
+
+    type: TensorType
+    following: Result
+
+
+@dataclass
+class StepBuilder:
+    """The incremental form of one graph. `changed` are the replacements of nodes by name."""
+
+    graph: Graph
+    tokens: Tokens
+    caches: dict[str, Cache] = field(default_factory=dict)
+    changed: dict[str, Change] = field(default_factory=dict)
+    lengths: list[str] = field(default_factory=list)  # axes whose lengths the graph lacks
+    counting: list[tuple[Node, Inputs]] = field(default_factory=list)  # ops that count positions
+
+    @property
+    def axis(self) -> Axis:
+        """The axis of tokens: in the incremental form, of new ones."""
+        return self.graph.type_of(self.tokens.value).shape[self.tokens.axis]
+
+    @property
+    def past(self) -> Axis:
+        """The axis of tokens seen before."""
+        return Axis(None, f"{self.axis.name}.past")
+
+    @property
+    def total(self) -> str:
+        """The name of the axis of all tokens."""
+        return f"{self.axis.name}.total"
+
+    def build(self) -> Graph:
+        for node in self.graph:
+            self._step(node)
+        found = rewrite_graph(self.graph, self._rule)
+        needed = dict.fromkeys(axis for node in found for axis in found.list_masked_axes(node.name))
+        self.lengths = [axis for axis in needed if axis not in found.length_inputs]
+        found = copy_graph(rewrite_graph(self.graph, self._rule))
+        for name, cache in self.caches.items():
+            found.add(OutputNode(name=f"output.{name}", label=name), {"x": cache.following})
+        return found
+
+    def _rule(self, node: Node, part: Part) -> Change:
+        if part.graph is not self.graph:
+            return node
+        if node.name == self.tokens.value.node:
+            caches: list[tuple[Node, Inputs]] = [
+                (InputNode(name=name, types=(each.type,)), {}) for name, each in self.caches.items()
+            ]
+            inputs: list[tuple[Node, Inputs]] = [
+                (InputNode(name=name_length(self.graph, of), types=(TensorType("length", of=of),)), {})
+                for of in self.lengths
+            ]
+            return Built(((node, {}), *caches, *inputs, *self.counting))
+        return self.changed.get(node.name, node)
+
+    def _step(self, node: Node) -> None:
+        """Find the replacement of a node."""
+        match node:
+            case OpNode():
+                reading = find_reading(node, self.graph)
+                if reading is not None and reading.first == self.axis.name:
+                    self._keep_all(node, reading.source, reading.second)
+                elif self.axis in self.graph.type_of(next(iter(self.graph.inputs(node.name).values()))).shape:
+                    self._step_op(node.op, node)
+                else:
+                    self._require_pointwise(node, self.graph)
+            case ScanNode():
+                self._step_scan(node)
+            case RouteNode():
+                self._require_pointwise(node, self.graph)
+
+    # ------------------------------------------------------------ what reads earlier tokens
+
+    def _keep_all(self, node: OpNode, source: Result, second: str) -> None:
+        """Keep a value of all tokens."""
+        made = self.graph[source.node]
+        if isinstance(made, OpNode) and isinstance(made.op, Positions):
+            rename = Rename(names=(self.total, second))
+            self.changed[node.name] = Built((build_op(node.name, rename, self._count_all(), span=node.span),))
+            return
+        kept = replace_axis(self.graph.type_of(source), self.axis, self.past)
+        cache = self._cache(node.name, kept, Result(node.name))
+        op = Append(axis=self.axis.name, into=second, of=self.total)
+        self.changed[node.name] = Built((build_op(node.name, op, cache, source, span=node.span),))
+
+    @singledispatchmethod
+    def _step_op(self, op: Op, node: OpNode) -> None:
+        self._require_pointwise(node, self.graph)
+
+    @_step_op.register
+    def _(self, op: Positions, node: OpNode) -> None:
+        if node.types[0].shape == (self.axis,):
+            self.changed[node.name] = self._count()
+
+    @_step_op.register(Rotary)
+    @_step_op.register(Position)
+    def _(self, op: Op, node: OpNode) -> None:
+        inputs, signature = self.graph.inputs(node.name), self.graph.signature(node)
+        along = signature.operands[0].shape[signature.axes["position"] if isinstance(op, Rotary) else -2]
+        if len(inputs) == 1 and along == self.axis:
+            self.changed[node.name] = Built(((node, {**inputs, "places": self._count()}),))
+
+    @_step_op.register(Shift)
+    @_step_op.register(Conv1d)
+    def _(self, op: Any, node: OpNode) -> None:
+        signature = self.graph.signature(node)
+        position = signature.axes["position"]
+        if signature.operands[0].shape[position] != self.axis:
+            return
+        ((reading, *_),) = op.indexing(Use(signature, training=False))
+        self._keep_window(node, -int(reading.places[position].low or 0), position)
+
+    @_step_op.register
+    def _(self, op: CumulativeSum, node: OpNode) -> None:
+        signature = self.graph.signature(node)
+        if signature.operands[0].shape[signature.axes["position"]] == self.axis:
+            self._carry_sum(node, signature.axes["position"])
+
+    @_step_op.register(GRU)
+    @_step_op.register(LSTM)
+    def _(self, op: GRU | LSTM, node: OpNode) -> None:
+        if op.reverse or self.graph.signature(node).operands[0].shape[-2] != self.axis:
+            self._require_pointwise(node, self.graph)
+            return
+        states, inputs = [each.name for each in op.operands[1:]], self.graph.inputs(node.name)
+        type_, given = node.types[0], {"x": inputs["x"]}
+        kept = type_.with_shape((*type_.shape[:-2], type_.shape[-1]))
+        before, after = list[tuple[Node, Inputs]](), list[tuple[Node, Inputs]]()
+        for at, state in enumerate(states):
+            last = f"{node.name}~{state}.last"
+            cache = self._cache(f"{node.name}.{state}", kept, Result(last))
+            first, given[state] = self._begin(f"{node.name}~{state}.first", inputs.get(state), cache)
+            before += first
+            after.append(build_op(last, Last(axis=-2), Result(node.name, at)))
+        run = replace_fields(node, op=replace(op, cells=True)) if isinstance(op, LSTM) else node
+        self.changed[node.name] = Built((*before, (run, given), *after))
+
+    def _step_scan(self, node: ScanNode) -> None:
+        inputs = self.graph.inputs(node.name)
+        sequence = self.graph.type_of(inputs[node.variable])
+        captured = [self.graph.type_of(inputs[each]).shape for each in node.captured]
+        inside = any(self.axis in shape for shape in (*captured, sequence.shape[1:]))
+        if sequence.shape[0] != self.axis:
+            for each in node.region.graph:
+                self._require_pointwise(each, node.region.graph)
+            return
+        if node.final or inside:
+            reason = "it ends by a value" if node.final else "each step reads all tokens"
+            raise_impossible(node, reason, "let the scan run along the tokens, without an end of its own")
+        nodes: list[tuple[Node, Inputs]] = []
+        given, after = dict(inputs), len(node.stacked)
+        for at, state in enumerate(node.states):
+            last = f"{node.name}~{at}.last"
+            name = self._cache(f"{node.name}.{at}", node.region.graph[state].types[0], Result(last))
+            first, given[state] = self._begin(f"{node.name}~{at}.first", inputs.get(state), name)
+            nodes += first
+        region = replace_fields(node.region, results=(*node.region.results, *node.following))
+        scan = replace(node, region=region, types=())
+        scan = replace(scan, types=infer_scan_types(scan, self.axis))
+        nodes.append((scan, {slot: given[slot] for slot in region.arguments if slot in given}))
+        for at in range(len(node.states)):
+            rank = len(scan.types[after + at].shape)
+            nodes.append(build_op(f"{node.name}~{at}.last", Last(axis=-rank), Result(node.name, after + at)))
+        self.changed[node.name] = Built(tuple(nodes))
+
+    # ------------------------------------------------------------ caches
+
+    def _cache(self, name: str, type_: TensorType, following: Result) -> Result:
+        """Declare a cache, and return the input with what was kept before."""
+        self.caches[f"{CACHE}{name}"] = Cache(type_, following)
+        return Result(f"{CACHE}{name}")
+
+    def _count(self) -> Result:
+        """The positions of new tokens, counted from the first of all."""
+        places, next_ = f"{self.axis.name}.place", f"{self.axis.name}.next"
+        if not self.counting:
+            count = self._cache(COUNT, TensorType("float"), Result(next_))
+            along, local, last = self.axis.name, f"{places}~new", f"{places}~last"
+            self.counting += [
+                build_op(local, Positions(axis=along), self.tokens.value),
+                build_op(places, Add(left=None, right=None), Result(local), count),
+                build_op(last, Last(axis=along), Result(places)),
+                build_op(next_, Add(left=None, right=1.0), Result(last)),
+            ]
+        return Result(places)
+
+    def _count_all(self) -> Result:
+        """The positions of all tokens."""
+        places, name = self._count(), f"{self.axis.name}.places"
+        if f"{CACHE}{PLACES}" not in self.caches:
+            before = self._cache(PLACES, TensorType("float", (self.past,)), Result(name))
+            append = Append(axis=self.axis.name, into=self.total, of="")
+            self.counting.append(build_op(name, append, before, places))
+        return Result(name)
+
+    def _begin(self, name: str, initial: Result | None, cache: Result) -> tuple[list[tuple[Node, Inputs]], Result]:
+        """The state before the new tokens: at the first of all a given one, if there is one."""
+        if initial is None:
+            return [], cache
+        self._count()
+        began = build_op(f"{name}~began", Greater(right=0.0), Result(f"{CACHE}{COUNT}"))
+        return [
+            began,
+            build_op(name, Where(then=None, otherwise=None), Result(f"{name}~began"), cache, initial),
+        ], Result(name)
+
+    def _carry_sum(self, node: OpNode, position: int) -> None:
+        """Add the sum of all tokens before."""
+        name, shape = node.name, node.types[0].shape
+        kept = node.types[0].with_shape((*shape[: len(shape) + position], *shape[len(shape) + position + 1 :]))
+        carried = self._cache(name, kept, Result(f"{name}~last"))
+        own = replace_fields(node, name=f"{name}~new", owner=f"{name}~new")
+        repeat = build_op(f"{name}~before", NewAxis(length=1, axis="", at=position), carried)
+        total = build_op(name, Add(left=None, right=None), Result(f"{name}~new"), Result(f"{name}~before"))
+        last = build_op(f"{name}~last", Last(axis=position), Result(name))
+        self.changed[name] = Built(((own, self.graph.inputs(name)), repeat, total, last))
+
+    def _keep_window(self, node: OpNode, width: int, position: int) -> None:
+        """Keep the last places of an operand that an op reads."""
+        (slot, x), *others = self.graph.inputs(node.name).items()
+        type_ = self.graph.type_of(x)
+        if not width:
+            return
+        place = len(type_.shape) + position
+        kept = (*type_.shape[:place], Axis(width), *type_.shape[place + 1 :])
+        joined, whole = f"{node.name}~joined", f"{node.name}~whole"
+        cache = self._cache(node.name, type_.with_shape(kept), Result(f"{node.name}~recent"))
+        axis = f"{self.axis.name}.window{width}"
+        op = node.op.with_axes(lambda name: axis if name == self.axis.name else name)
+        run = replace_fields(node, name=whole, op=op, types=(), owner=node.owner if op.all_weights() else whole)
+        append = build_op(joined, Append(axis=position, into=axis, of=""), cache, x)
+        recent = build_op(f"{node.name}~recent", Recent(count=width, axis=position), Result(joined), x)
+        own = build_op(f"{node.name}~new", Tail(axis=position), Result(whole), x)
+        nodes = (append, (run, {slot: Result(joined), **dict(others)}), own, recent)
+        self.changed[node.name] = Built(nodes, moved={Result(node.name): Result(f"{node.name}~new")})
+
+    # ------------------------------------------------------------ what must not read other tokens
+
+    def _require_pointwise(self, node: Node, graph: Graph) -> None:
+        """Refuse a node that reads tokens other than its own. Raises `ModgraphError`."""
+        inside = [node.region] if isinstance(node, ScanNode) else []
+        inside += graph.pool_of(node).regions if isinstance(node, RouteNode) else []
+        for region in inside:
+            for each in region.graph:
+                self._require_pointwise(each, region.graph)
+        if not isinstance(node, OpNode | RouteNode):
+            return
+        signature, declared = graph.signature(node), node.op if isinstance(node, OpNode) else graph.declaration_of(node)
+        shapes = [type_.shape for type_ in signature.operands]
+        if not any(self.axis in shape for shape in shapes):
+            return
+        uses = declared.indexing(Use(signature, training=False))[: None if isinstance(node, OpNode) else 1]
+        for type_, readings in zip(signature.results, uses, strict=False):  # records of routes are left alone
+            own = find_axis(type_.shape, self.axis)
+            for reading in readings:
+                at = find_axis(shapes[reading.operand], self.axis)
+                if at is not None and (own is None or reading.places[at] != place_at(own)):
+                    way_out = "compute it in a scan along the tokens, or from an axis that is read a second time"
+                    raise_impossible(node, "it reads several tokens, and no cache is known for it", way_out)
+
+
+def find_axis(shape: Shape, axis: Axis) -> int | None:
+    """The place of an axis, counted from the last."""
+    return shape.index(axis) - len(shape) if axis in shape else None
+
+
+def replace_axis(type_: TensorType, old: Axis, new: Axis) -> TensorType:
+    return type_.with_shape(tuple(new if axis == old else axis for axis in type_.shape))
+
+
+def raise_impossible(node: Node, reason: str, way_out: str) -> NoReturn:
+    what = f'op {node.op.name} ("{node.name}")' if isinstance(node, OpNode) else f'{node.kind} "{node.name}"'
+    raise ModgraphError([NotIncremental(span=node.span, what=what, reason=reason, way_out=way_out)])
+
+
+def is_cache(name: str) -> bool:
+    """Whether an input or an output of an incremental form is a cache."""
+    return name.startswith(CACHE)
