@@ -3,6 +3,7 @@
     weights:                                   # names there: names here
       blocks.*.mlp.*.*: [blocks.*.mlp.*.*, blocks.*.expert.#.ffn.*.*]
       blocks.*.experts: {to: blocks.*.expert.#.linear.weight, axes: "# in out -> out in"}
+      blocks.*.gate_up: {to: [blocks.*.gate.weight, blocks.*.up.weight], axes: "(half out) in -> out in"}
     random: [head.*]                           # of ours, what may start afresh
     unused: [dist_token]                       # of theirs, what nothing here needs
 
@@ -22,10 +23,10 @@ from modgraph.recipes.schema import Section, read_section, refuse
 from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
 from modgraph.syntax import read
 from modgraph.training.start import errors
+from modgraph.training.start.arrangement import STACK, Arrangement, Origin, Part
 
 SECTIONS = ("weights", "random", "unused")
 ANY, EVERY = "*", "#"
-ARROW, STACK = "->", "#"
 COMPARED = 5_000_000  # most patterns times weights
 MOST_REPORTED = 100  # rules of the same mistake
 
@@ -83,8 +84,10 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
         if axes is not None and wrong is not None:
             rank, here = len(shapes[wrong]), len(axes.order)
             report.add(errors.AxesDoNotFit(span=rule.span, weight=wrong, rank=rank, axes=axes.text, found=here))
+            continue
         for name, values in names.items():
-            _, other = found.setdefault(name, (rule.origin(name, values), rule))
+            part = rule.find_part(name, shapes, report)
+            _, other = found.setdefault(name, (rule.origin(name, values, part), rule))
             if other is not rule:
                 notes = (Note(text=f'the other is that of "{other.source}"', span=other.span),)
                 report.add(errors.MappedTwice(span=rule.span, weight=name, notes=notes))
@@ -120,60 +123,35 @@ def matches(patterns: Iterable[str], name: str) -> bool:
     return any(match_pattern(each, name) is not None if is_pattern(each) else each == name for each in patterns)
 
 
-@dataclass(frozen=True)
-class Arrangement:
-    """The order of a tensor's axes as text: `# in out -> out in` names them in the file, and in the weight. `#` is the
-    stacked axis, which has one slice for each number in the weight's name."""
-
-    text: str
-    rank: int  # in the file
-    stack: int | None  # the axis in the file that is unstacked
-    order: tuple[int, ...]  # of a slice's axes
-
-    @classmethod
-    def parse(cls, text: str) -> Arrangement:
-        """Raises `ValueError` for invalid text."""
-        left, arrow, right = text.partition(ARROW)
-        there, here = left.split(), right.split()
-        sliced = [axis for axis in there if axis != STACK]
-        if not arrow or ARROW in right:
-            raise ValueError(f"write the axes in the file, one {ARROW}, and the axes of the weight")
-        twice = next((axis for axis in there if there.count(axis) > 1), None)
-        if twice is not None:
-            raise ValueError(f'"{twice}" names two axes')
-        if STACK in here:
-            raise ValueError(f"{STACK} must be an axis in the file; each weight takes one slice of it")
-        if sorted(here) != sorted(sliced):
-            raise ValueError("both sides must name the same axes")
-        stack = there.index(STACK) if STACK in there else None
-        return cls(f"{' '.join(there)} {ARROW} {' '.join(here)}", len(there), stack, tuple(map(sliced.index, here)))
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The origin of a weight: a tensor of the file, the order of its axes, and the slice of its stack."""
-
-    tensor: str
-    arrangement: Arrangement | None = None
-    slice: int | None = None
-
-    def __str__(self) -> str:
-        return self.tensor if self.slice is None else f"{self.tensor}[{self.slice}]"
+def fill_pattern(pattern: str, values: Iterable[str], numbers: Iterable[str] = ()) -> str:
+    """Return the name that has these parts for the `*` and `#` of a pattern, in order."""
+    left = {ANY: iter(values), EVERY: iter(numbers)}
+    return ".".join(next(left[part]) if part in left else part for part in pattern.split("."))
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One target of one source, and its span."""
+    """One of the targets of one source, and the span of both."""
 
     source: str
-    target: str
+    targets: tuple[str, ...]
+    at: int
     arrangement: Arrangement | None
     span: Span | None
+
+    @property
+    def target(self) -> str:
+        return self.targets[self.at]
 
     @property
     def is_stacked(self) -> bool:
         """Whether each weight takes a slice of the tensor."""
         return self.arrangement is not None and self.arrangement.stack is not None
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether each target takes a part of the tensor."""
+        return self.arrangement is not None and self.arrangement.divided is not None
 
     def problem(self) -> str | None:
         """Return the problem with the rule, or None."""
@@ -187,13 +165,35 @@ class Rule:
             return "both sides need the same number of *; a # matches every number"
         if self.is_stacked and target.count(EVERY) != 1:
             return f"its axes have a {STACK}, so the weight's name has one {EVERY}, for the number of the slice"
+        if self.is_divided and (len(self.targets) < 2 or len({each.count(EVERY) for each in self.targets}) > 1):
+            return "its axes have parts, so to lists a weight for each, all with as many #"
         return None
 
-    def origin(self, weight: str, values: Iterable[str]) -> Origin:
+    def find_part(self, weight: str, shapes: Mapping[str, tuple[int, ...]], report: Report) -> Part | None:
+        """Return the part of the tensor that a weight takes, by the shapes of all weights that share it; None where it
+        takes the whole, or where one of them is a mistake, which is reported."""
+        if self.arrangement is None or self.arrangement.divided is None:
+            return None
+        values, numbers = (match_pattern(self.target, weight, sign) or () for sign in (ANY, EVERY))
+        names = [fill_pattern(each, values, numbers) for each in self.targets]
+        for name in names:
+            if name not in shapes:
+                report.add(errors.NoSuchWeight(span=self.span, pattern=name, suggestion=did_you_mean(name, shapes)))
+                return None
+        axis = self.arrangement.divided[1]
+        sizes = [shapes[name][axis] if axis < len(shapes[name]) else 0 for name in names]
+        if not self.arrangement.in_turn:
+            return Part(sum(sizes[: self.at]), sizes[self.at], 1, sum(sizes))
+        if len({*sizes}) > 1:
+            problem = f"{', '.join(names)} take turns, but have {', '.join(map(str, sizes))} places"
+            report.add(errors.BadArrangement(span=self.span, axes=self.arrangement.text, problem=problem))
+        return Part(self.at, sizes[0], len(names), sum(sizes))
+
+    def origin(self, weight: str, values: Iterable[str], part: Part | None) -> Origin:
         """Return the origin of a weight whose name has these values of `*`."""
-        numbers, left = match_pattern(self.target, weight, EVERY) or (), iter(values)
-        tensor = ".".join(next(left) if part == ANY else part for part in self.source.split("."))
-        return Origin(tensor, self.arrangement, int(numbers[0]) if self.is_stacked else None)
+        numbers = match_pattern(self.target, weight, EVERY) or ()
+        slice_ = int(numbers[0]) if self.is_stacked else None
+        return Origin(fill_pattern(self.source, values), self.arrangement, slice_, part)
 
 
 class _Arranged(Section):
@@ -201,7 +201,9 @@ class _Arranged(Section):
 
     to: str | tuple[str, ...] = setting(doc="the weights in the model: a name or a list")
     axes: str | None = setting(
-        None, doc='axes in the file and in the model, such as "# in out -> out in"; # is unstacked'
+        None,
+        doc='axes in the file and in the model, such as "# in out -> out in"; # is unstacked, and of (half out) each '
+        "weight of to takes a part",
     )
 
 
@@ -224,8 +226,8 @@ def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
             except ValueError as error:
                 span, problem = item.items["axes"].span, str(error)
                 report.add(errors.BadArrangement(span=span, axes=found.axes, problem=problem))
-        for target in targets:
-            rule = Rule(source, target, arrangement, item.span)
+        for at, target in enumerate(targets):
+            rule = Rule(source, targets, at, arrangement, item.span)
             wrong = rule.problem()
             if wrong is None:
                 yield rule
