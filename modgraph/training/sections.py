@@ -67,7 +67,9 @@ class Start(Section):
         (), doc="weights that start anew although the run has them, or their modules, with *"
     )
     weights: str | None = setting(
-        None, path=True, doc="the file (safetensors or torch) whose weights are copied by a map"
+        None,
+        path=True,
+        doc="the file (safetensors, an index of shards, or torch) or folder whose weights are copied by a map",
     )
     map: str | None = setting(None, path=True, doc="the map from names in the file to names in the model")
 

@@ -14,7 +14,7 @@ class Arrangement:
     """The order of a tensor's axes as text: `# in (half out) -> out in` names them in the file, and in the weight.
 
     `#` is the stacked axis, which has one slice for each number in the weight's name. Parentheses hold an axis that
-    several weights share, each with a part: one after the other, `(half out)`, or in turn, `(out half)`.
+    several weights share, each with a part: one after the other, `(half out)`, or interleaved, `(out half)`.
     """
 
     text: str
@@ -22,7 +22,7 @@ class Arrangement:
     stack: int | None  # the axis in the file that is unstacked
     order: tuple[int, ...]  # of a slice's axes
     divided: tuple[int, int] | None = None  # the axis of parts, in the file and in the weight
-    in_turn: bool = False
+    interleaved: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Arrangement:
@@ -39,7 +39,7 @@ class Arrangement:
             raise ValueError(f'"{twice}" names two axes')
         if STACK in here:
             raise ValueError(f"{STACK} must be an axis in the file; each weight takes one slice of it")
-        cut = [group for group in groups if len(group) > 1]
+        cut = [group for group, each in zip(groups, AXIS.findall(left), strict=True) if each[0] == "("]
         if any(len(group) != 2 or STACK in group or len({*group} & {*here}) != 1 for group in cut) or len(cut) > 1:
             raise ValueError("once may parentheses hold two axes, of which the weight has one")
         there = [next((axis for axis in group if axis in here), group[0]) for group in groups]
@@ -48,10 +48,10 @@ class Arrangement:
             raise ValueError("both sides must name the same axes")
         at = groups.index(cut[0]) if cut else 0
         divided = (at, here.index(there[at])) if cut else None
-        in_turn = bool(cut) and cut[0][0] in here
+        interleaved = bool(cut) and cut[0][0] in here
         stack = there.index(STACK) if STACK in there else None
         order = tuple(map(sliced.index, here))
-        return cls(" ".join(text.split()), len(there), stack, order, divided, in_turn)
+        return cls(" ".join(text.split()), len(there), stack, order, divided, interleaved)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,8 @@ class BadArrangement(Diagnostic, code="MG535"):
     """`axes` in a map of weights names the axes of a tensor in the file, and the same in the order of the weight.
 
     `"in out -> out in"` transposes. A `#` on the left is an axis to unstack: each weight takes the slice whose number
-    stands for the `#` in its name.
+    stands for the `#` in its name. Parentheses on the left hold an axis of the weight and one of parts, which the
+    weights of `to` take in their order: `"(half out) in -> out in"`, or `(out half)` where they are interleaved.
     """
 
     message = 'invalid axes "{axes}": {problem}'

@@ -62,7 +62,7 @@ class Tensors(Mapping[str, Tensor]):
     loaded: Mapping[str, Tensor]  # of a state dict of torch
 
     @classmethod
-    def of_torch(cls, path: str, tensors: Mapping[str, Tensor]) -> Self:
+    def from_state_dict(cls, path: str, tensors: Mapping[str, Tensor]) -> Self:
         return cls(
             path, {name: Stored(tuple(each.shape), _type_of(each)) for name, each in tensors.items()}, {}, tensors
         )
@@ -96,7 +96,7 @@ def open_tensors(path: str) -> Tensors:
         is_index = head[:8].lstrip()[:1] == b"{" and b"\0" not in head[:8]
         if not is_index and head[8:] != SAFETENSORS:
             file.seek(0)
-            return Tensors.of_torch(path, _read_state_dict(file, path))
+            return Tensors.from_state_dict(path, _read_state_dict(file, path))
     if is_index:
         return _open_shards(path)
     stored = _read_header(path)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError, Note, Report, Span, did_you_mean, list_names
+from modgraph.diagnostics import Diagnostic, ModgraphError, Note, Report, Span, did_you_mean, list_names
 from modgraph.ir import Graph, weights_of
 from modgraph.recipes.errors import BadYaml, MissingKey, UnknownKey
 from modgraph.recipes.schema import Section, read_section, refuse
@@ -79,14 +79,11 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
         among = shapes if is_pattern(rule.target) else shapes.keys() & {rule.target}
         names = {name: values for name in among if (values := match_pattern(rule.target, name)) is not None}
         used |= {rule.source} if names else set()
-        axes = rule.arrangement
-        wrong = next((name for name in names if axes is not None and len(axes.order) != len(shapes[name])), None)
-        if axes is not None and wrong is not None:
-            rank, here = len(shapes[wrong]), len(axes.order)
-            report.add(errors.AxesDoNotFit(span=rule.span, weight=wrong, rank=rank, axes=axes.text, found=here))
+        if (misfit := _find_misfit(rule, names, shapes)) is not None:
+            report.add(misfit)
             continue
         for name, values in names.items():
-            part = rule.find_part(name, shapes, report)
+            part = rule.find_part(name, shapes)
             _, other = found.setdefault(name, (rule.origin(name, values, part), rule))
             if other is not rule:
                 notes = (Note(text=f'the other is that of "{other.source}"', span=other.span),)
@@ -101,6 +98,27 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
         suggestion = did_you_mean(rule.target, known or shapes, "its weights are: {known}")
         report.add(errors.NoSuchWeight(span=rule.span, pattern=rule.target, suggestion=suggestion))
     return {name: origin for name, (origin, _) in found.items()}
+
+
+def _find_misfit(rule: Rule, names: Iterable[str], shapes: Mapping[str, tuple[int, ...]]) -> Diagnostic | None:
+    """Return the first mistake in the axes of a rule for the weights that it gives."""
+    axes = rule.arrangement
+    for name in names if axes is not None else ():
+        assert axes is not None
+        shared = rule.list_parts(name) or [name]
+        lost = next((each for each in shared if each not in shapes), None)
+        if lost is not None:
+            return errors.NoSuchWeight(span=rule.span, pattern=lost, suggestion=did_you_mean(lost, shapes))
+        rank = len(axes.order)
+        other = next((each for each in shared if len(shapes[each]) != rank), None)
+        if other is not None:
+            wanted = len(shapes[other])
+            return errors.AxesDoNotFit(span=rule.span, weight=other, rank=wanted, axes=axes.text, found=rank)
+        sizes = [shapes[each][axes.divided[1]] for each in shared if axes.divided is not None]
+        if axes.interleaved and len({*sizes}) > 1:
+            problem = f"{list_names(shared)} are interleaved, but have {', '.join(map(str, sizes))} places"
+            return errors.BadArrangement(span=rule.span, axes=axes.text, problem=problem)
+    return None
 
 
 def is_pattern(name: str) -> bool:
@@ -169,25 +187,20 @@ class Rule:
             return "its axes have parts, so to lists a weight for each, all with as many #"
         return None
 
-    def find_part(self, weight: str, shapes: Mapping[str, tuple[int, ...]], report: Report) -> Part | None:
-        """Return the part of the tensor that a weight takes, by the shapes of all weights that share it; None where it
-        takes the whole, or where one of them is a mistake, which is reported."""
+    def list_parts(self, weight: str) -> list[str]:
+        """Return the weights that share a tensor with one, itself included; none where it takes the whole."""
+        values, numbers = (match_pattern(self.target, weight, sign) or () for sign in (ANY, EVERY))
+        return [fill_pattern(each, values, numbers) for each in self.targets] if self.is_divided else []
+
+    def find_part(self, weight: str, shapes: Mapping[str, tuple[int, ...]]) -> Part | None:
+        """Return the part of the tensor that a weight takes, by the shapes of all that share it; None for the whole."""
         if self.arrangement is None or self.arrangement.divided is None:
             return None
-        values, numbers = (match_pattern(self.target, weight, sign) or () for sign in (ANY, EVERY))
-        names = [fill_pattern(each, values, numbers) for each in self.targets]
-        for name in names:
-            if name not in shapes:
-                report.add(errors.NoSuchWeight(span=self.span, pattern=name, suggestion=did_you_mean(name, shapes)))
-                return None
-        axis = self.arrangement.divided[1]
-        sizes = [shapes[name][axis] if axis < len(shapes[name]) else 0 for name in names]
-        if not self.arrangement.in_turn:
-            return Part(sum(sizes[: self.at]), sizes[self.at], 1, sum(sizes))
-        if len({*sizes}) > 1:
-            problem = f"{', '.join(names)} take turns, but have {', '.join(map(str, sizes))} places"
-            report.add(errors.BadArrangement(span=self.span, axes=self.arrangement.text, problem=problem))
-        return Part(self.at, sizes[0], len(names), sum(sizes))
+        _, axis = self.arrangement.divided
+        sizes = [shapes[name][axis] for name in self.list_parts(weight)]
+        if self.arrangement.interleaved:
+            return Part(self.at, sizes[0], len(sizes), sum(sizes))
+        return Part(sum(sizes[: self.at]), sizes[self.at], 1, sum(sizes))
 
     def origin(self, weight: str, values: Iterable[str], part: Part | None) -> Origin:
         """Return the origin of a weight whose name has these values of `*`."""
