@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with imports_frozen():
-        values = read_overrides(options.set)
+        values = read_overrides(options.set, options.spec)
     if options.resume is None and options.spec is None:
         raise ModgraphError([SpecOrResume(problem="train needs a spec")])
     if options.resume is not None and (values or options.recipe or options.out):

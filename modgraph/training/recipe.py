@@ -12,6 +12,7 @@ from modgraph.data.errors import DataDoesNotFit
 from modgraph.declare import format_briefly, format_value
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span, did_you_mean
 from modgraph.elaboration.errors import UnknownParameter
+from modgraph.files import exists
 from modgraph.ir import NotReadBack
 from modgraph.program import Program, load
 from modgraph.recipes import errors
@@ -21,6 +22,7 @@ from modgraph.recipes.yaml_tree import Branch, Leaf, dump_yaml, read_tree
 from modgraph.syntax import parse, read
 from modgraph.training.errors import OtherParameter
 from modgraph.training.sections import Start, Train, parameters_in, read_mapping, read_recipe_tree
+from modgraph.training.start.config import read_config
 
 RecipeOrPath = str | Path | Mapping[str, Any]
 OPTION = "-s"  # what messages call overrides
@@ -96,6 +98,7 @@ def read_with_spec(
             raise ModgraphError(of_spec.list_diagnostics())
     try:
         tree = _override(read_recipe_tree(given, report), overrides, overrides_name)
+        _add_published(tree, spec)
         if data is not None:
             tree.items["data"] = Branch({"name": Leaf(data.name)})
         section = read_mapping(tree, "model", report)
@@ -120,6 +123,20 @@ def read_with_spec(
     if recipe is None or report.errors:
         raise ModgraphError(report.list_diagnostics())
     return (recipe if data is None else replace(recipe, data=data)), program
+
+
+def _add_published(tree: Branch, spec: str | Path | Program) -> None:
+    """Add to a recipe that starts from the folder of a published checkpoint the parameters in its config.json, but for
+    those that the recipe sets. Raises `ModgraphError`."""
+    start = tree.items.get("start")
+    found = [start.items.get(key) if isinstance(start, Branch) else None for key in ("weights", "map")]
+    weights, map_ = (each.value if isinstance(each, Leaf) else None for each in found)
+    if not (isinstance(weights, str) and isinstance(map_, str) and exists(weights) and Path(weights).is_dir()):
+        return
+    model, names = tree.items.get("model"), spec.ir.parameters if isinstance(spec, Program) else spec
+    for name, value in read_config(map_, weights, names).items():
+        if not (isinstance(model, Branch) and name in model.items):
+            tree.put(f"model.{name}", Leaf(value, found[0].span if found[0] else None))
 
 
 def _refuse_other_parameters(

@@ -21,7 +21,10 @@ from torch import Tensor
 
 import modgraph
 from modgraph.backends.torch import Model
+from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
+from modgraph.training.recipe import read_with_spec
+from modgraph.training.start.config import read_config
 from modgraph.training.start.inherit import Inherited, inherit_file
 from modgraph.training.start.tensor_files import Tensors, open_tensors
 from modgraph.training.start.weight_map import read_map
@@ -268,7 +271,7 @@ def test_parts_one_after_the_other_may_differ_in_size(tmp_path: Path) -> None:
         begun(tmp_path, text.replace("(part out) in", "(out part) in"), UNEQUAL)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_a_map_undoes_the_fusion_that_it_describes(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -345,3 +348,121 @@ def test_a_mistake_in_a_fused_rule_has_its_code_its_place_and_a_way_out(tmp_path
     assert code in reported, reported
     assert words in reported[code].text() + reported[code].advice()
     assert code == "MG516" or reported[code].span is not None
+
+
+# ---------------------------------------------------------------- parameters of config.json
+
+CONFIGURED = """config:
+  width: hidden_size
+  layers: [depth.blocks, n_layer, 3]
+  bias: true
+requires: {act: relu, tied: false, skip: [], window: null}
+weights: {a.*: part.*.x.linear.weight}
+"""
+
+
+def read_with(folder: Path, record: Any, text: str = CONFIGURED) -> dict[str, Any]:
+    (folder / "config.json").write_text(record if isinstance(record, str) else json.dumps(record))
+    (folder / "map.yaml").write_text(text)
+    return read_config(str(folder / "map.yaml"), str(folder), ["layers", "width", "bias", "scale", "act"])
+
+
+def test_parameters_are_keys_of_config_json_values_or_have_their_names(tmp_path: Path) -> None:
+    record = {
+        "hidden_size": 16,
+        "depth": {"blocks": 2},
+        "n_layer": 9,
+        "scale": 2.0,
+        "tied": False,
+        "vocab": 7,
+        "skip": [],
+    }
+    assert read_with(tmp_path, record) == {"layers": 2, "width": 16, "bias": True, "scale": 2.0}
+    assert read_with(tmp_path, {"hidden_size": 16, "depth": None, "n_layer": 9})["layers"] == 9
+    assert read_with(tmp_path, {"hidden_size": 16, "act": None, "window": None}) == {
+        "layers": 3,
+        "width": 16,
+        "bias": True,
+    }
+    assert read_with(tmp_path, {"width": 3}, OF_CHAIN) == {}
+    assert read_with(tmp_path, {"width": 3}, "config: {}\n" + OF_CHAIN) == {"width": 3}
+
+
+BAD_CONFIGS: dict[str, tuple[Any, str, str, str]] = {
+    "absent": ({"n_layer": 2}, CONFIGURED, "MG539", "no value at hidden_size for the parameter width"),
+    "null": ({"hidden_size": None}, CONFIGURED, "MG539", "no value at hidden_size"),
+    "a mapping": ({"hidden_size": {"a": 1}}, CONFIGURED, "MG539", "parameter width"),
+    "differs": ({"hidden_size": 8, "act": "gelu"}, CONFIGURED, "MG545", 'says act: "gelu", but the map needs "relu"'),
+    "tied": ({"hidden_size": 8, "tied": True}, CONFIGURED, "MG545", "says tied: true, but the map needs false"),
+    "a window": ({"hidden_size": 8, "window": 9}, CONFIGURED, "MG545", "says window: 9, but the map needs null"),
+    "no mapping": ([1], CONFIGURED, "MG538", "no mapping in JSON"),
+    "no JSON": ("{", CONFIGURED, "MG538", "no mapping in JSON"),
+    "unknown": ({}, "config: {widht: a}", "MG503", 'unknown key "widht" in config'),
+    "a list": ({}, "config: [width]", "MG504", "config must be a mapping"),
+    "nested": ({}, "config: {width: {a: b}}", "MG504", "config.width must be a plain value"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_CONFIGS)
+def test_a_config_that_does_not_fit_is_reported(tmp_path: Path, kind: str) -> None:
+    record, text, code, words = BAD_CONFIGS[kind]
+    with pytest.raises(ModgraphError) as caught:
+        read_with(tmp_path, record, text)
+    (reported,) = caught.value.diagnostics
+    assert reported.code == code
+    assert words in reported.text()
+    assert reported.advice()
+    assert (reported.span is None) == (code == "MG538")
+
+
+def test_a_recipe_and_commands_take_the_parameters_of_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = tmp_path / "chain.mod"
+    spec.write_text(CHAIN.replace("output x", "output x\n  target y: float[width]\n  loss mse(x, y)"))
+    (tmp_path / "map.yaml").write_text("config: {layers: n_layer}\n" + OF_CHAIN)
+    (tmp_path / "config.json").write_text('{"n_layer": 3, "width": 16}')
+    start = {"weights": str(tmp_path), "map": str(tmp_path / "map.yaml")}
+    recipe, program = read_with_spec({"start": start, "data": {"name": "npz", "train": "x", "test": "x"}}, spec, {})
+    assert program.ir.parameters == recipe.model == {"layers": 3, "width": 16}
+    of_recipe = {"model": {"width": 4}, "start": start, "data": {"name": "npz", "train": "x", "test": "x"}}
+    assert read_with_spec(of_recipe, spec, {"model.layers": 1})[1].ir.parameters == {"layers": 1, "width": 4}
+    published = f"@{tmp_path}/map.yaml={tmp_path}"
+    for more, count in (([], 3 * 256), (["-s", "layers=1"], 256)):
+        assert main(["cost", str(spec), *more, "-s", published, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["parameters"] == count
+    assert main(["show", str(spec), "-s", f"@{tmp_path}/map.yaml={tmp_path}/none"]) == 1
+    assert "MG538" in capsys.readouterr().err
+    for wrong in ("@", "@map.yaml", "@=x", f"@{tmp_path}/map.yaml="):
+        assert main(["show", str(spec), "-s", wrong]) == 1
+        assert "MG110" in capsys.readouterr().err
+
+
+PUBLISHED = {  # the numbers of a config.json on the hub, and of the weights beside it
+    ("mixtral", "mixtral"): (46_702_792_704, {
+        "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_experts_per_tok": 2,
+        "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8,
+        "rope_theta": 1e6, "vocab_size": 32000,
+    }),
+    ("mixtral", "qwen3"): (30_532_122_624, {
+        "head_dim": 128, "hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768,
+        "num_attention_heads": 32, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48,
+        "num_key_value_heads": 4, "rope_scaling": None, "rope_theta": 1e6, "vocab_size": 151936,
+    }),
+    ("olmoe", "olmoe"): (6_919_161_856, {
+        "hidden_size": 2048, "intermediate_size": 1024, "num_attention_heads": 16, "num_experts": 64,
+        "num_experts_per_tok": 8, "num_hidden_layers": 16, "num_key_value_heads": 16, "rope_theta": 10000.0,
+        "vocab_size": 50304,
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("names", PUBLISHED, ids="-".join)
+def test_a_published_config_has_the_published_number_of_parameters(
+    names: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (spec, of), (count, record) = names, PUBLISHED[names]
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    given = f"@specs/zoo/{of}_hub.yaml={tmp_path}"
+    assert main(["cost", f"specs/zoo/{spec}.mod", "-s", given, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"] == count

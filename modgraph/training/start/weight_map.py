@@ -7,6 +7,7 @@
     random: [head.*]                           # of ours, what may start afresh
     unused: [dist_token]                       # of theirs, what nothing here needs
 
+Sections `config` and `requires` say what config.json has to do with the spec's parameters (`config.py`).
 Between dots, `*` is any one part of a name, taken over in order; `#`, here alone, is every number. Needs no torch.
 """
 
@@ -24,8 +25,9 @@ from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
 from modgraph.syntax import read
 from modgraph.training.start import errors
 from modgraph.training.start.arrangement import STACK, Arrangement, Origin, Part
+from modgraph.training.start.config import read_keys
 
-SECTIONS = ("weights", "random", "unused")
+SECTIONS = ("weights", "random", "unused", "config", "requires")
 ANY, EVERY = "*", "#"
 COMPARED = 5_000_000  # most patterns times weights
 MOST_REPORTED = 100  # rules of the same mistake
@@ -52,6 +54,7 @@ def read_map(path: str, graph: Graph) -> WeightMap:
         if key not in SECTIONS:
             suggestion = did_you_mean(key, SECTIONS)
             report.add(UnknownKey(span=tree.keys[key], section="a map", key=key, suggestion=suggestion))
+    read_keys(tree, graph.parameters, report)
     shapes = {weight.name: weight.shape for weight in weights_of(graph)}
     rules = list(read_rules(tree, report))
     random, unused = (
