@@ -19,8 +19,8 @@ from modgraph.backends.torch import Model
 from modgraph.cli import main
 from modgraph.store.journal import read_metrics
 from modgraph.store.run_directory import RunDirectory
+from modgraph.training.published import read_config
 from modgraph.training.run import finish, start_run
-from modgraph.training.start.config import read_config
 from modgraph.training.start.inherit import inherit_file
 from modgraph.training.start.weight_map import read_map
 from tests.test_zoo import below

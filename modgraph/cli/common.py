@@ -68,7 +68,7 @@ def read_overrides(texts: list[str], spec: str | None = None) -> dict[str, Any]:
 
     found = dict[str, Any]()
     for map_, sign, folder in (text[1:].partition("=") for text in texts if text[:1] == PUBLISHED and spec is not None):
-        from modgraph.training.start.config import read_config
+        from modgraph.training.published import read_config
 
         if not (map_ and sign and folder):
             raise ModgraphError([BadOverride(given=f"{PUBLISHED}{map_}{sign}{folder}")])

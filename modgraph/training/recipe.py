@@ -21,8 +21,8 @@ from modgraph.recipes.schema import read_section
 from modgraph.recipes.yaml_tree import Branch, Leaf, dump_yaml, read_tree
 from modgraph.syntax import parse, read
 from modgraph.training.errors import OtherParameter
+from modgraph.training.published import read_config
 from modgraph.training.sections import Start, Train, parameters_in, read_mapping, read_recipe_tree
-from modgraph.training.start.config import read_config
 
 RecipeOrPath = str | Path | Mapping[str, Any]
 OPTION = "-s"  # what messages call overrides

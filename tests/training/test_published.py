@@ -23,8 +23,8 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
+from modgraph.training.published import read_config
 from modgraph.training.recipe import read_with_spec
-from modgraph.training.start.config import read_config
 from modgraph.training.start.inherit import Inherited, inherit_file
 from modgraph.training.start.tensor_files import Tensors, open_tensors
 from modgraph.training.start.weight_map import read_map

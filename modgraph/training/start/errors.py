@@ -81,30 +81,6 @@ class AxesDoNotFit(Diagnostic, code="MG536"):
     help = "name {rank} axes right of the arrow, and the same with # on the left for a stack"
 
 
-class BadConfig(Diagnostic, code="MG538"):
-    """`start.weights` names a folder and its map has a section `config`, or `-s @MAP=FOLDER` is given: then the folder
-    contains a config.json, which says how the published model is built."""
-
-    message = 'cannot read parameters from "{path}": {reason}'
-    help = "give the folder of a published checkpoint with its config.json, or remove config from the map"
-
-
-class NotInConfig(Diagnostic, code="MG539"):
-    """The section `config` of a map names the key of config.json that gives a parameter of the spec: a number, a text,
-    a truth value or a list of them."""
-
-    message = '"{path}" has no value at {key} for the parameter {parameter}'
-    help = "name another key, or several and a value for files without them: {parameter}: [{key}, VALUE]"
-
-
-class ConfigDiffers(Diagnostic, code="MG545"):
-    """The section `requires` of a map lists what config.json must say where it has the key. Other activations, windows
-    or tied embeddings would give other results without a word."""
-
-    message = '"{path}" says {key}: {found}, but the map needs {wanted}'
-    help = "take a spec and a map of this kind of model"
-
-
 class NotToMigrate(Diagnostic, code="MG833"):
     """`migrate` continues the run in a folder with a new spec."""
 

@@ -7,7 +7,7 @@
     random: [head.*]                           # of ours, what may start afresh
     unused: [dist_token]                       # of theirs, what nothing here needs
 
-Sections `config` and `requires` say what config.json has to do with the spec's parameters (`config.py`).
+Sections `config` and `requires` say what config.json has to do with the spec's parameters (`training/published.py`).
 Between dots, `*` is any one part of a name, taken over in order; `#`, here alone, is every number. Needs no torch.
 """
 
@@ -23,9 +23,9 @@ from modgraph.recipes.errors import BadYaml, MissingKey, UnknownKey
 from modgraph.recipes.schema import Section, read_section, refuse
 from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
 from modgraph.syntax import read
+from modgraph.training.published import read_keys
 from modgraph.training.start import errors
 from modgraph.training.start.arrangement import STACK, Arrangement, Origin, Part
-from modgraph.training.start.config import read_keys
 
 SECTIONS = ("weights", "random", "unused", "config", "requires")
 ANY, EVERY = "*", "#"

@@ -23,7 +23,7 @@ from modgraph.recipes.errors import UnknownKey
 from modgraph.recipes.schema import refuse
 from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
 from modgraph.syntax import parse, read
-from modgraph.training.start import errors
+from modgraph.training import errors
 
 CONFIG = "config.json"
 MEANING = "parameters of the spec, each with its key of config.json"
