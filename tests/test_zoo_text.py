@@ -23,6 +23,7 @@ from modgraph.training.published import read_config
 from modgraph.training.run import finish, start_run
 from modgraph.training.start.inherit import inherit_file
 from modgraph.training.start.weight_map import read_map
+from modgraph.training.stored_run import load_run
 from tests.test_zoo import below
 from tests.training.test_published import save_shards
 
@@ -155,6 +156,28 @@ def test_a_published_checkpoint_computes_what_plain_torch_does(hub: str, tmp_pat
     model = begun(tmp_path, hub).double()
     expected = mixtral({name: each.double() for name, each in tensors.items()}, WORDS, hub)
     torch.testing.assert_close(model(WORDS), expected, atol=1e-8, rtol=1e-8)
+
+
+@pytest.mark.parametrize("pools", ["stored", "modules"])
+def test_a_training_begins_with_a_published_folder(pools: str, tmp_path: Path) -> None:
+    tensors = published("qwen3")
+    save_shards({name: each.bfloat16() for name, each in tensors.items()}, tmp_path, 20)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGS["qwen3"]))
+    (tmp_path / "text").write_text(" ".join(f"w{at % 60}" for at in range(900)))
+    recipe = {
+        "start": {"weights": str(tmp_path), "map": "specs/zoo/qwen3_hub.yaml"},
+        "data": {"name": "text", "train": str(tmp_path / "text")},
+        "train": {"epochs": 1, "pools": pools},
+    }
+    with start_run(MIXTRAL, recipe, {}, str(tmp_path / "run")):
+        pass
+    run = load_run(tmp_path / "run")
+    assert run.graph.parameters["qk_norm"] is run.recipe.model["qk_norm"] is True
+    assert json.loads((tmp_path / "run/start.json").read_text())["left"] == []
+    words = torch.arange(20)[None]
+    found = run.model().double()(words)
+    rounded = {name: each.bfloat16().double() for name, each in tensors.items()}
+    torch.testing.assert_close(found, mixtral(rounded, words, "qwen3"), atol=1e-8, rtol=1e-8)
 
 
 @pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")

@@ -16,7 +16,7 @@ from modgraph.store.records import json_text
 from modgraph.training.start.arrangement import Origin
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.fresh import is_fresh
-from modgraph.training.start.tensor_files import WIDENED, Stored, open_tensors
+from modgraph.training.start.tensor_files import WIDENED, Header, open_tensors
 from modgraph.training.start.weight_map import WeightMap, matches
 
 RANDOM = "or list weights that may start afresh under random in the map"
@@ -81,20 +81,20 @@ def inherit_file(graph: Graph, own: Mapping[str, Tensor], path: str, weight_map:
     """Give the weights of a graph the tensors of a file or of shards, by a map; none where a header does not fit. At
     most one tensor of them is in memory at once. Raises `ModgraphError` with every problem."""
     found = open_tensors(path)
-    stored = found.stored
-    known = {name: origin for name, origin in weight_map.origins.items() if origin.tensor in stored}
-    odd = {origin.tensor for origin in known.values() if not stored[origin.tensor].is_plain}
+    headers = found.headers
+    known = {name: origin for name, origin in weight_map.origins.items() if origin.tensor in headers}
+    odd = {origin.tensor for origin in known.values() if not headers[origin.tensor].is_plain}
     plain = {name: origin for name, origin in known.items() if origin.tensor not in odd}
-    empty = {name: stored[name].empty() for name in dict.fromkeys(origin.tensor for origin in plain.values())}
+    empty = {name: headers[name].empty() for name in dict.fromkeys(origin.tensor for origin in plain.values())}
     fitting = {
         name: origin for name, origin in plain.items() if arrange(empty[origin.tensor], origin, own[name]) is not None
     }
     needed = {name: origin for name, origin in weight_map.origins.items() if name not in weight_map.random}
-    missing = sorted({origin.tensor for origin in needed.values() if origin.tensor not in stored})
-    extra = [str(each) for each in _find_unused(stored, known.values()) if not matches(weight_map.unused, each.tensor)]
-    types = [f"{name} holds {stored[name].type}" for name in sorted({each.tensor for each in needed.values()} & odd)]
+    missing = sorted({origin.tensor for origin in needed.values() if origin.tensor not in headers})
+    extra = [str(each) for each in _find_unused(headers, known.values()) if not matches(weight_map.unused, each.tensor)]
+    types = [f"{name} holds {headers[name].type}" for name in sorted({each.tensor for each in needed.values()} & odd)]
     unlike = [
-        _difference(name, own[name].shape, stored[origin.tensor].shape, origin)
+        _difference(name, own[name].shape, headers[origin.tensor].shape, origin)
         for name, origin in needed.items()
         if name in plain and name not in fitting
     ]
@@ -107,7 +107,7 @@ def inherit_file(graph: Graph, own: Mapping[str, Tensor], path: str, weight_map:
     reasons = [(words + list_names(names), way_out) for words, names, way_out in faults if names]
     if reasons:
         raise ModgraphError(CannotStart(path=path, reason=reason, way_out=way_out) for reason, way_out in reasons)
-    left = _find_unused(stored, fitting.values())
+    left = _find_unused(headers, fitting.values())
     return _take_over(graph, own, path, found, fitting, left)
 
 
@@ -133,14 +133,14 @@ def arrange(tensor: Tensor, origin: Origin, like: Tensor) -> Tensor | None:
     return tensor.reshape(like.shape) if fits else None
 
 
-def _find_unused(stored: Mapping[str, Stored], origins: Collection[Origin]) -> list[Origin]:
+def _find_unused(headers: Mapping[str, Header], origins: Collection[Origin]) -> list[Origin]:
     """Return the tensors that belong to no weight, and the slices of unstacked ones."""
     taken = {(origin.tensor, origin.slice) for origin in origins}
     layouts = {origin.tensor: origin.arrangement for origin in origins if origin.arrangement is not None}
-    left = [Origin(name) for name in sorted(stored.keys() - {name for name, _ in taken})]
+    left = [Origin(name) for name in sorted(headers.keys() - {name for name, _ in taken})]
     for name, arrangement in sorted(layouts.items()):
-        if arrangement.stack is not None and len(stored[name].shape) == arrangement.rank:
-            length = stored[name].shape[arrangement.stack]
+        if arrangement.stack is not None and len(headers[name].shape) == arrangement.rank:
+            length = headers[name].shape[arrangement.stack]
             left += [Origin(name, None, at) for at in range(length) if (name, at) not in taken]
     return left
 

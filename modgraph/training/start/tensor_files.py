@@ -30,7 +30,7 @@ WIDENED = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float
 
 
 @dataclass(frozen=True)
-class Stored:
+class Header:
     """What the header of a file says of a tensor: its shape, and the type of its numbers."""
 
     shape: tuple[int, ...]
@@ -54,32 +54,32 @@ class Stored:
 @dataclass(frozen=True, repr=False)
 class Tensors(Mapping[str, Tensor]):
     """The tensors of a file or of shards by name, each read anew where it is asked for, so that memory holds only those
-    in use. `stored` describes them without reading any."""
+    in use. `headers` describes them without reading any."""
 
     path: str
-    stored: Mapping[str, Stored]
+    headers: Mapping[str, Header]
     places: Mapping[str, str]  # the file of each, for safetensors
     loaded: Mapping[str, Tensor]  # of a state dict of torch
 
     @classmethod
     def from_state_dict(cls, path: str, tensors: Mapping[str, Tensor]) -> Self:
         return cls(
-            path, {name: Stored(tuple(each.shape), _type_of(each)) for name, each in tensors.items()}, {}, tensors
+            path, {name: Header(tuple(each.shape), _type_of(each)) for name, each in tensors.items()}, {}, tensors
         )
 
     def __getitem__(self, name: str) -> Tensor:
         if name in self.loaded:
             return self.loaded[name]
         with _reporting(self.places[name]), safe_open(self.places[name], "pt") as file:
-            refuse_beyond_memory(self.stored[name].bytes)
+            refuse_beyond_memory(self.headers[name].bytes)
             tensor: Tensor = file.get_tensor(name)
             return tensor
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.stored)
+        return iter(self.headers)
 
     def __len__(self) -> int:
-        return len(self.stored)
+        return len(self.headers)
 
 
 def _type_of(tensor: Tensor) -> str:
@@ -99,10 +99,10 @@ def open_tensors(path: str) -> Tensors:
             return Tensors.from_state_dict(path, _read_state_dict(file, path))
     if is_index:
         return _open_shards(path)
-    stored = _read_header(path)
-    if not stored:
+    headers = _read_header(path)
+    if not headers:
         raise ModgraphError([BadWeightFile(path=path, reason="it has no tensors")])
-    return Tensors(path, stored, dict.fromkeys(stored, path), {})
+    return Tensors(path, headers, dict.fromkeys(headers, path), {})
 
 
 def _locate(path: str) -> str:
@@ -131,14 +131,14 @@ def _reporting(path: str) -> Iterator[None]:
         raise ModgraphError([BadWeightFile(path=path, reason=explain_error(error).rstrip(". "))]) from error
 
 
-def _read_header(path: str) -> dict[str, Stored]:
+def _read_header(path: str) -> dict[str, Header]:
     """Describe the tensors of a safetensors file. Raises `ModgraphError`."""
     with _reporting(path):
         open_file(path).close()  # refuses pipes and devices
         with safe_open(path, "pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
             return {
-                name: Stored(tuple(each.get_shape()), WIDENED.get(kind := each.get_dtype(), kind))
+                name: Header(tuple(each.get_shape()), WIDENED.get(kind := each.get_dtype(), kind))
                 for name, each in slices.items()
             }
 
@@ -156,19 +156,19 @@ def _open_shards(path: str) -> Tensors:
     if missing:
         reason, way_out = f"{list_names(missing)} of {len(shards)} missing", f'add what is missing to "{folder}"'
         raise ModgraphError([BadShards(path=path, reason=reason, way_out=way_out)])
-    report, headers = Report(), dict[str, Mapping[str, Stored]]()
+    report, found = Report(), dict[str, Mapping[str, Header]]()
     for shard in shards:
         try:
-            headers[shard] = _read_header(str(folder / shard))
+            found[shard] = _read_header(str(folder / shard))
         except ModgraphError as error:
             report.extend(error.diagnostics)
-    lost = [f"{name} in {shard}" for name, shard in shard_of.items() if shard in headers and name not in headers[shard]]
+    lost = [f"{name} in {shard}" for name, shard in shard_of.items() if shard in found and name not in found[shard]]
     if lost:
         report.add(BadShards(path=path, reason=f"there is no {list_names(lost)}"))
     if report.errors:
         raise ModgraphError(report.list_diagnostics())
-    stored = {name: headers[shard][name] for name, shard in shard_of.items()}
-    return Tensors(path, stored, {name: str(folder / shard) for name, shard in shard_of.items()}, {})
+    headers = {name: found[shard][name] for name, shard in shard_of.items()}
+    return Tensors(path, headers, {name: str(folder / shard) for name, shard in shard_of.items()}, {})
 
 
 def _read_index(path: str) -> dict[str, str]:
