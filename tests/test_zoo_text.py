@@ -159,7 +159,7 @@ def test_a_published_checkpoint_computes_what_plain_torch_does(hub: str, tmp_pat
 
 
 @pytest.mark.parametrize("pools", ["stored", "modules"])
-def test_a_training_begins_with_a_published_folder(pools: str, tmp_path: Path) -> None:
+def test_a_run_of_no_epochs_has_the_weights_of_a_published_folder(pools: str, tmp_path: Path) -> None:
     tensors = published("qwen3")
     save_shards({name: each.bfloat16() for name, each in tensors.items()}, tmp_path, 20)
     (tmp_path / "config.json").write_text(json.dumps(CONFIGS["qwen3"]))
@@ -167,10 +167,10 @@ def test_a_training_begins_with_a_published_folder(pools: str, tmp_path: Path) -
     recipe = {
         "start": {"weights": str(tmp_path), "map": "specs/zoo/qwen3_hub.yaml"},
         "data": {"name": "text", "train": str(tmp_path / "text")},
-        "train": {"epochs": 1, "pools": pools},
+        "train": {"epochs": 0, "pools": pools},
     }
-    with start_run(MIXTRAL, recipe, {}, str(tmp_path / "run")):
-        pass
+    with start_run(MIXTRAL, recipe, {}, str(tmp_path / "run")) as engine:
+        assert finish(engine)["test.perplexity"] > 1
     run = load_run(tmp_path / "run")
     assert run.graph.parameters["qk_norm"] is run.recipe.model["qk_norm"] is True
     assert json.loads((tmp_path / "run/start.json").read_text())["left"] == []

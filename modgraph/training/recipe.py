@@ -17,7 +17,7 @@ from modgraph.ir import NotReadBack
 from modgraph.program import Program, load
 from modgraph.recipes import errors
 from modgraph.recipes.key_suggestions import find_key, suggest_key
-from modgraph.recipes.schema import read_section
+from modgraph.recipes.schema import read_section, refuse
 from modgraph.recipes.yaml_tree import Branch, Leaf, dump_yaml, read_tree
 from modgraph.syntax import parse, read
 from modgraph.training.errors import OtherParameter
@@ -203,6 +203,11 @@ def _recipe(tree: Branch, report: Report) -> Recipe | None:
         suggestion = suggest_key(key, SECTIONS, KINDS, "its sections are: {known}")
         report.add(errors.UnknownKey(span=tree.keys.get(key), section="a recipe", key=key, suggestion=suggestion))
     model, start, data, train = (read_mapping(tree, name, report) for name in SECTIONS)
+    epochs = train.items.get("epochs")
+    if isinstance(epochs, Leaf) and epochs.value == 0 and epochs.value is not False and not start.items:
+        refuse(
+            report, epochs.span, "train.epochs", "must be at least 1, or 0 with start", "passes over the training data"
+        )
     data_set = read_section(DataSet, data, "data", report, KINDS)  # type: ignore[type-abstract]
     how = read_section(Train, train, "train", report, KINDS)
     parameters = parameters_in(model, report)
