@@ -192,6 +192,13 @@ ENTRIES = (
         ("Jiang et al., Mixtral of Experts, 2024", "https://arxiv.org/abs/2401.04088"),
     ),
     Entry(
+        "zoo/olmoe",
+        "OLMoE",
+        "A language model of small experts, whose queries and keys are normalised over all heads; its "
+        "[map](guides/published-weights.md) reads the published weights.",
+        ("Muennighoff et al., OLMoE, 2024", "https://arxiv.org/abs/2409.02060"),
+    ),
+    Entry(
         "zoo/switch",
         "Switch Transformer",
         "A language model in which each token goes to one expert, which drops what exceeds its capacity in training.",

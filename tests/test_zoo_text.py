@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from itertools import product
@@ -11,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import modgraph
@@ -19,19 +19,35 @@ from modgraph.backends.torch import Model
 from modgraph.cli import main
 from modgraph.store.journal import read_metrics
 from modgraph.store.run_directory import RunDirectory
+from modgraph.training.published import read_config
 from modgraph.training.run import finish, start_run
 from modgraph.training.start.inherit import inherit_file
 from modgraph.training.start.weight_map import read_map
+from modgraph.training.stored_run import load_run
 from tests.test_zoo import below
+from tests.training.test_published import save_shards
 
 Weights = Mapping[str, Tensor]
 MIXTRAL = "specs/zoo/mixtral.mod"
-SMALL: dict[str, Any] = {"vocab_size": 50, "num_local_experts": 4}
-HUBS: dict[str, dict[str, Any]] = {
-    "mixtral": {"rms_norm_eps": 1e-5},
-    "qwen2": {"rms_norm_eps": 1e-6, "qkv_bias": True, "norm_topk_prob": False, "shared_expert_intermediate_size": 24},
-    "qwen3": {"rms_norm_eps": 1e-6, "qk_norm": True},
+SHARED: dict[str, Any] = {
+    "vocab_size": 50,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "num_experts_per_tok": 2,
+    "rope_theta": 1e6,
+    "hidden_act": "silu",
+    "tie_word_embeddings": False,
 }
+QWEN: dict[str, Any] = {"num_experts": 4, "moe_intermediate_size": 64, "intermediate_size": 99, "rms_norm_eps": 1e-6}
+CONFIGS: dict[str, dict[str, Any]] = {  # the keys of each config.json
+    "mixtral": {**SHARED, "num_local_experts": 4, "intermediate_size": 64, "rms_norm_eps": 1e-5},
+    "qwen2": {**SHARED, **QWEN, "norm_topk_prob": False, "shared_expert_intermediate_size": 24},
+    "qwen3": {**SHARED, **QWEN, "norm_topk_prob": True, "head_dim": 8},
+    "olmoe": {**SHARED, "num_key_value_heads": 4, "num_experts": 4, "intermediate_size": 64, "rms_norm_eps": 1e-5},
+}
+CONFIGS["olmoe"]["norm_topk_prob"] = False
 WORDS = torch.randint(50, (3, 7), generator=torch.Generator().manual_seed(0))
 
 
@@ -41,20 +57,22 @@ def names_of(hub: str) -> tuple[str, str, str, str]:
 
 
 def published(hub: str, layers: int = 2) -> dict[str, Tensor]:
-    """Random weights under the names of a hub, of the sizes of `SMALL`."""
+    """Random weights under the names of a hub, of the sizes in its config."""
     generator = torch.Generator().manual_seed(1)
     sizes = {"model.embed_tokens.weight": (50, 32), "lm_head.weight": (50, 32), "model.norm.weight": (32,)}
     mixture, *matrices = names_of(hub)
+    groups = 8 * CONFIGS[hub]["num_key_value_heads"]
     for at in range(layers):
         layer = f"model.layers.{at}"
         own = {
             "q_proj.weight": (32, 32),
-            "k_proj.weight": (16, 32),
-            "v_proj.weight": (16, 32),
+            "k_proj.weight": (groups, 32),
+            "v_proj.weight": (groups, 32),
             "o_proj.weight": (32, 32),
         }
-        own |= {"q_norm.weight": (8,), "k_norm.weight": (8,)} if hub == "qwen3" else {}
-        own |= {"q_proj.bias": (32,), "k_proj.bias": (16,), "v_proj.bias": (16,)} if hub == "qwen2" else {}
+        normed = {"qwen3": 8, "olmoe": 32}
+        own |= {"q_norm.weight": (normed[hub],), "k_norm.weight": (normed[hub],)} if hub in normed else {}
+        own |= {"q_proj.bias": (32,), "k_proj.bias": (groups,), "v_proj.bias": (groups,)} if hub == "qwen2" else {}
         sizes |= {f"{layer}.self_attn.{name}": size for name, size in own.items()}
         sizes |= {f"{layer}.{name}.weight": (32,) for name in ("input_layernorm", "post_attention_layernorm")}
         sizes[f"{layer}.{mixture}.gate.weight"] = (4, 32)
@@ -67,23 +85,18 @@ def published(hub: str, layers: int = 2) -> dict[str, Tensor]:
     return {name: 0.3 * torch.randn(size, generator=generator) for name, size in sizes.items()}
 
 
-def begun(path: Path, tensors: Weights, hub: str) -> Model:
-    """The model with the weights of a file, of which nothing is left over and nothing missing."""
-    save_file(dict(tensors), path / "hub.safetensors")
-    model = modgraph.load(MIXTRAL, **SMALL, **HUBS[hub]).build(seed=0)
-    answer = inherit_file(
-        model.graph,
-        model.state_dict(),
-        str(path / "hub.safetensors"),
-        read_map(f"specs/zoo/{hub}_hub.yaml", model.graph),
-    )
+def begun(folder: Path, hub: str) -> Model:
+    """The model of a published folder, with its parameters and all of its weights."""
+    spec, weights_by = "specs/zoo/olmoe.mod" if hub == "olmoe" else MIXTRAL, f"specs/zoo/{hub}_hub.yaml"
+    model = modgraph.load(spec, **read_config(weights_by, str(folder), spec)).build(seed=0)
+    answer = inherit_file(model.graph, model.state_dict(), str(folder), read_map(weights_by, model.graph))
     assert answer.fresh == answer.left == ()
     return model.eval()
 
 
 def mixtral(w: Weights, words: Tensor, hub: str, layers: int = 2) -> Tensor:
     """The decoder in plain torch, by the names of the hub: one token of one example at a time where it routes."""
-    eps = HUBS[hub]["rms_norm_eps"]
+    eps = CONFIGS[hub]["rms_norm_eps"]
     norm = lambda x, name: x / (x.pow(2).mean(-1, keepdim=True) + eps).sqrt() * w[f"{name}.weight"]  # noqa: E731
     mixture, *matrices = names_of(hub)
     x = w["model.embed_tokens.weight"][words]
@@ -91,12 +104,16 @@ def mixtral(w: Weights, words: Tensor, hub: str, layers: int = 2) -> Tensor:
         layer = f"model.layers.{at}"
         of = below(w, f"{layer}.self_attn.")
         h = norm(x, f"{layer}.input_layernorm")
-        mapped = (h @ of[f"{name}_proj.weight"].T + of.get(f"{name}_proj.bias", torch.zeros(())) for name in "qkv")
+        mapped = [h @ of[f"{name}_proj.weight"].T + of.get(f"{name}_proj.bias", torch.zeros(())) for name in "qkv"]
+        if hub == "olmoe":
+            mapped[:2] = (
+                norm(each, f"{layer}.self_attn.{name}_norm") for name, each in zip("qk", mapped, strict=False)
+            )
         q, k, v = (each.unflatten(-1, (-1, 8)).transpose(1, 2) for each in mapped)
         if hub == "qwen3":
             q, k = norm(q, f"{layer}.self_attn.q_norm"), norm(k, f"{layer}.self_attn.k_norm")
         q, k = rotated(q), rotated(k)
-        k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
+        k, v = (each.repeat_interleave(4 // each.shape[1], 1) for each in (k, v))
         later = torch.ones(words.shape[1], words.shape[1], dtype=torch.bool).triu(1)
         shares = (q @ k.transpose(-1, -2) / 8**0.5).masked_fill(later, -torch.inf).softmax(-1)
         x = x + (shares @ v).transpose(1, 2).flatten(2) @ of["o_proj.weight"].T
@@ -111,7 +128,7 @@ def mixture_of(w: Weights, z: Tensor, matrices: Sequence[str], hub: str) -> Tens
     for token in z:
         scores = w["gate.weight"] @ token
         best, choice = scores.topk(2)
-        gates = best.softmax(-1) if hub != "qwen2" else scores.softmax(-1)[choice]
+        gates = best.softmax(-1) if hub in ("mixtral", "qwen3") else scores.softmax(-1)[choice]
         parts = {f"experts.{expert}": gate for gate, expert in zip(gates, choice.tolist(), strict=True)}
         if hub == "qwen2":
             parts["shared_expert"] = (w["shared_expert_gate.weight"] @ token).sigmoid()
@@ -131,33 +148,57 @@ def rotated(x: Tensor, base: float = 1e6) -> Tensor:
     return torch.cat((turned.real, turned.imag), -1)
 
 
-@pytest.mark.parametrize("hub", HUBS)
-def test_published_names_map_onto_mixtral_which_computes_what_plain_torch_does(hub: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hub", CONFIGS)
+def test_a_published_checkpoint_computes_what_plain_torch_does(hub: str, tmp_path: Path) -> None:
     tensors = published(hub)
-    model = begun(tmp_path, tensors, hub).double()
+    save_shards(tensors, tmp_path, 20)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGS[hub]))
+    model = begun(tmp_path, hub).double()
     expected = mixtral({name: each.double() for name, each in tensors.items()}, WORDS, hub)
     torch.testing.assert_close(model(WORDS), expected, atol=1e-8, rtol=1e-8)
 
 
+@pytest.mark.parametrize("pools", ["stored", "modules"])
+def test_a_run_of_no_epochs_has_the_weights_of_a_published_folder(pools: str, tmp_path: Path) -> None:
+    tensors = published("qwen3")
+    save_shards({name: each.bfloat16() for name, each in tensors.items()}, tmp_path, 20)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGS["qwen3"]))
+    (tmp_path / "text").write_text(" ".join(f"w{at % 60}" for at in range(900)))
+    recipe = {
+        "start": {"weights": str(tmp_path), "map": "specs/zoo/qwen3_hub.yaml"},
+        "data": {"name": "text", "train": str(tmp_path / "text")},
+        "train": {"epochs": 0, "pools": pools},
+    }
+    with start_run(MIXTRAL, recipe, {}, str(tmp_path / "run")) as engine:
+        assert finish(engine)["test.perplexity"] > 1
+    run = load_run(tmp_path / "run")
+    assert run.graph.parameters["qk_norm"] is run.recipe.model["qk_norm"] is True
+    assert json.loads((tmp_path / "run/start.json").read_text())["left"] == []
+    words = torch.arange(20)[None]
+    found = run.model().double()(words)
+    rounded = {name: each.bfloat16().double() for name, each in tensors.items()}
+    torch.testing.assert_close(found, mixtral(rounded, words, "qwen3"), atol=1e-8, rtol=1e-8)
+
+
 @pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")
-@pytest.mark.parametrize("hub", HUBS)
-def test_a_random_model_of_transformers_gives_the_same_logits(hub: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hub", CONFIGS)
+def test_a_checkpoint_that_transformers_writes_gives_its_logits_and_choices(hub: str, tmp_path: Path) -> None:
     import transformers
 
-    shared: dict[str, Any] = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    shared |= {"num_key_value_heads": 2, "num_experts_per_tok": 2, "initializer_range": 0.3, "head_dim": 8}
-    shared |= {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}
-    own: dict[str, Any] = {"num_experts": 4, "moe_intermediate_size": 64, "norm_topk_prob": True}
-    kind = {"mixtral": "Mixtral", "qwen2": "Qwen2Moe", "qwen3": "Qwen3Moe"}[hub]
-    if hub == "mixtral":
-        own = {"num_local_experts": 4, "intermediate_size": 64}
-    config = getattr(transformers, f"{kind}Config")(**{**shared, **own, **HUBS[hub]})
-    theirs = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
-    theirs.save_pretrained(tmp_path / "theirs")
-    model = begun(tmp_path, load_file(tmp_path / "theirs/model.safetensors"), hub)
+    kind = {"mixtral": "Mixtral", "qwen2": "Qwen2Moe", "qwen3": "Qwen3Moe", "olmoe": "Olmoe"}[hub]
+    given = {**CONFIGS[hub], "initializer_range": 0.3, "eos_token_id": 1}
+    torch.manual_seed(0)
+    theirs = getattr(transformers, f"{kind}ForCausalLM")(getattr(transformers, f"{kind}Config")(**given)).eval()
+    theirs.save_pretrained(tmp_path, max_shard_size="40KB")
+    assert len([*tmp_path.glob("*.safetensors")]) > 1
+    model = begun(tmp_path, hub)
     with torch.no_grad():
-        expected = theirs(input_ids=WORDS).logits
-    torch.testing.assert_close(model(WORDS), expected, atol=1e-4, rtol=1e-4)
+        expected = theirs(input_ids=WORDS, output_router_logits=True)
+        found = model.compute({"words": WORDS}, losses=False, routing=True)
+    torch.testing.assert_close(found.outputs["logits"], expected.logits, atol=1e-5, rtol=1e-5)
+    for at, scores in enumerate(expected.router_logits):
+        choices = torch.zeros_like(scores).scatter(1, scores.topk(2).indices, 1.0)
+        assert found.routing[f"layers.{at}.expert.selected"].flatten(0, 1).equal(choices)
 
 
 def switch(w: Weights, words: Tensor, training: bool, depth: int, capacity: float) -> tuple[Tensor, Tensor]:
@@ -217,11 +258,14 @@ def test_a_balanced_choice_costs_least() -> None:
 
 FEW: dict[str, dict[str, Any]] = {
     "mixtral": {"vocab_size": 13, "num_hidden_layers": 1, "hidden_size": 16, "head_dim": 4, "num_local_experts": 3},
+    "olmoe": {"vocab_size": 13, "num_hidden_layers": 1, "hidden_size": 16, "num_experts": 3},
     "switch": {"vocabulary": 13, "dim": 16, "experts": 3},
 }
 
 
-@pytest.mark.parametrize("name", ["mixtral", pytest.param("switch", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["mixtral", *(pytest.param(each, marks=pytest.mark.slow) for each in ("olmoe", "switch"))]
+)
 def test_it_learns_words_and_is_exported(name: str, tmp_path: Path) -> None:
     lines = [" ".join(f"w{(at * step) % 11}" for at in range(12)) for step in range(1, 40)]
     (tmp_path / "text").write_text("\n".join(lines))

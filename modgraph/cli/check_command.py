@@ -28,9 +28,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    values = read_overrides(options.set)
     found: list[Diagnostic] = []
     for path in options.specs:
+        values = read_overrides(options.set, path)
         report = Report()
         source = read(path, report)
         file = parse(source, report) if source is not None else None

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 class BadOverride(Diagnostic, code="MG110"):
-    """`-s` takes NAME=VALUE: a model parameter (`-s k=2`) or a dotted recipe key (`-s train.seed=1`)."""
+    """`-s` takes NAME=VALUE: a model parameter (`-s k=2`) or a dotted recipe key (`-s train.seed=1`).
+
+    Where a spec is read, `-s @MAP=FOLDER` sets the parameters in the config.json of a published checkpoint, by a map of
+    weights: `-s @specs/zoo/qwen3_hub.yaml=Qwen3-30B-A3B`. Other `-s` come before them.
+    """
 
     message = '-s must be NAME=VALUE, not "{given}"'
     help = "for example: -s k=2, or for a recipe: -s train.seed=1"
@@ -37,6 +41,7 @@ class LengthGivenTwice(Diagnostic, code="MG127"):
     help = "keep one of them"
 
 
+PUBLISHED = "@"  # begins a text @MAP=FOLDER of `-s`
 ARCHITECTURE = "a spec, a run's folder, a checkpoint, a graph (.json) or a bundle"
 LENGTH = "the length of an axis of any length (1)"
 UNCHECKED = "even if the bundle has changed since its export"
@@ -56,14 +61,24 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
         parser.add_argument(*flags, **facts)
 
 
-def read_overrides(texts: list[str]) -> dict[str, Any]:
-    """The values of texts NAME=VALUE, by name. Raises `ModgraphError`."""
+def read_overrides(texts: list[str], spec: str | None = None) -> dict[str, Any]:
+    """The values of texts NAME=VALUE, by name, and of @MAP=FOLDER the parameters of a spec in a config.json, which come
+    first. Raises `ModgraphError`."""
     from modgraph.elaboration import read_value
+
+    found = dict[str, Any]()
+    for map_, sign, folder in (text[1:].partition("=") for text in texts if text[:1] == PUBLISHED and spec is not None):
+        from modgraph.training.published import read_config
+
+        if not (map_ and sign and folder):
+            raise ModgraphError([BadOverride(given=f"{PUBLISHED}{map_}{sign}{folder}")])
+        found |= read_config(map_, folder, spec or "")
+    texts = [text for text in texts if text[:1] != PUBLISHED or spec is None]
 
     def read(name: str, text: str) -> Any:
         return None if text == "null" and "." in name else read_value(text)  # as a recipe says it
 
-    return {name: read(name, text) for name, text in split_overrides(texts)}
+    return found | {name: read(name, text) for name, text in split_overrides(texts)}
 
 
 def split_overrides(texts: list[str]) -> list[tuple[str, str]]:
@@ -97,9 +112,10 @@ def is_count(text: str) -> bool:
 
 def open_architecture(path: str, options: argparse.Namespace) -> Architecture:
     """What stands at a path, under the command's `-s`, its warnings printed. Raises `ModgraphError`."""
-    from modgraph.store.architecture import read_architecture
+    from modgraph.store.architecture import Kind, find_kind, read_architecture
 
-    found = read_architecture(path, read_overrides(options.set))
+    spec = path if find_kind(path) is Kind.SPEC else None
+    found = read_architecture(path, read_overrides(options.set, spec))
     warn(found)
     return found
 

@@ -96,7 +96,7 @@ def weights_of_source(path: str) -> Path:
 
 def _load_spec(options: argparse.Namespace) -> Model:
     """The model of a spec, with fresh weights. Raises `ModgraphError`."""
-    program = load(options.spec, **read_overrides(options.set))
+    program = load(options.spec, **read_overrides(options.set, options.spec))
     warn(program)
     with _reporting_lowerings():
         return program.build(options.seed, options.lowering, options.pools)

@@ -99,7 +99,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     origin = str(found.path) if found.kind is Kind.SPEC else f"the {found.kind} {found.path}"
     # a bundle does not say which parameters were set
-    parameters: Mapping[str, Any] = read_overrides(options.set) if found.kind is Kind.SPEC else found.graph.parameters
+    parameters: Mapping[str, Any] = (
+        read_overrides(options.set, options.spec) if found.kind is Kind.SPEC else found.graph.parameters
+    )
     if found.run is not None:
         parameters = read_parameters(found.run.recipe)
     heading = format_heading(f"{found.graph.name}, from {origin}", parameters, lengths, asked)

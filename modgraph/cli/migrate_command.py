@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    given = read_overrides(options.set)
+    given = read_overrides(options.set, options.to)
     from modgraph.training.migration import plan_migration
 
     found = plan_migration(options.run_folder, options.to, options.out, options.recipe, given, options.fresh)

@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with imports_frozen():
-        values = read_overrides(options.set)
+        values = read_overrides(options.set, options.spec)
     if options.resume is None and options.spec is None:
         raise ModgraphError([SpecOrResume(problem="train needs a spec")])
     with imports_frozen():

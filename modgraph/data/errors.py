@@ -62,9 +62,13 @@ class BadImageFolder(Diagnostic, code="MG519"):
 
 
 class VocabularyDoesNotFit(Diagnostic, code="MG520"):
-    """A text or a vocabulary has another number of words than the spec's `words` and `next`."""
+    """A text, a vocabulary or a tokenizer has another number of words than the spec's `words` and `next`.
 
-    message = "{source} has {words} words, <unk> included, but the spec has {size}"
+    A tokenizer.json may have fewer. One that is trained has a piece for each of 256 bytes, and as many more as its text
+    gives.
+    """
+
+    message = "{source} has {words} {units}, but the spec has {size}"
     help = "give the model that many: words as token[time, {words}], next as class[time, {words}]"
 
 

@@ -13,7 +13,7 @@ from modgraph_runtime.ports import LENGTH, Array, Inputs
 from modgraph.diagnostics import ModgraphError
 from modgraph.prediction.errors import DoesNotFitInput
 from modgraph.prediction.facts import Facts
-from modgraph.prediction.texts import ids_of, split_words
+from modgraph.prediction.texts import encode_texts
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def text_arrays(texts: Sequence[str], names: Sequence[str], facts: Facts) -> dic
     found: dict[str, Array] = {}
     for name in names:
         how, port = facts.preprocessing[name], facts.inputs[name]
-        rows = [ids_of(split_words(text, how), facts.words[name], how) for text in texts]
+        rows = encode_texts(texts, facts.words[name], how)
         longest = max(1, *map(len, rows))
         found[name] = np.array([[*row, *[0] * (longest - len(row))] for row in rows], np.int64)
         for length, each in facts.inputs.items():

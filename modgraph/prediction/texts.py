@@ -1,4 +1,4 @@
-"""Converts texts to the ids of a model: splits them, and looks words up as in its training."""
+"""Converts texts to the ids of a model as in its training: by its tokenizer, or splits them and looks words up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from modgraph.data.text import WORD_OR_SIGN
+from modgraph.data.tokenizer import Tokenizer
 from modgraph.data.vocabulary import UNKNOWN
+
+
+def encode_texts(texts: Sequence[str], known: Sequence[str], how: Mapping[str, Any]) -> list[list[int]]:
+    """Return the ids of each text."""
+    if how.get("split") == "tokenizer":
+        tokenizer = Tokenizer.from_record(how.get("tokenizer"))
+        return [tokenizer.ids_of(text).tolist() for text in texts]
+    return [ids_of(split_words(text, how), known, how) for text in texts]
 
 
 def split_words(text: str, how: Mapping[str, Any]) -> list[str]:

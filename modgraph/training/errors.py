@@ -255,3 +255,27 @@ class OtherParameter(Diagnostic, code="MG555"):
 
     message = "{origin} {name}={value}, but the program has {name}={own}"
     help = "load it with this value, modgraph.load(PATH, {name}={value}), or train the path: modgraph.train(PATH)"
+
+
+class BadConfig(Diagnostic, code="MG538"):
+    """`start.weights` names a folder and its map has a section `config`, or `-s @MAP=FOLDER` is given: then the folder
+    contains a config.json, which says how the published model is built."""
+
+    message = 'cannot read parameters from "{path}": {reason}'
+    help = "give the folder of a published checkpoint with its config.json, or remove config from the map"
+
+
+class NotInConfig(Diagnostic, code="MG539"):
+    """The section `config` of a map names the key of config.json that gives a parameter of the spec: a number, a text,
+    a truth value or a list of them."""
+
+    message = '"{path}" has no value at {key} for the parameter {parameter}'
+    help = "name another key, or several and a value for files without them: {parameter}: [{key}, VALUE]"
+
+
+class ConfigDiffers(Diagnostic, code="MG545"):
+    """The section `requires` of a map lists what config.json must say where it has the key. Other activations, windows
+    or tied embeddings would give other results without a word."""
+
+    message = '"{path}" says {key}: {found}, but the map needs {wanted}'
+    help = "take a spec and a map of this kind of model"

@@ -12,14 +12,16 @@ from modgraph.data.errors import DataDoesNotFit
 from modgraph.declare import format_briefly, format_value
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span, did_you_mean
 from modgraph.elaboration.errors import UnknownParameter
+from modgraph.files import exists
 from modgraph.ir import NotReadBack
 from modgraph.program import Program, load
 from modgraph.recipes import errors
 from modgraph.recipes.key_suggestions import find_key, suggest_key
-from modgraph.recipes.schema import read_section
+from modgraph.recipes.schema import read_section, refuse
 from modgraph.recipes.yaml_tree import Branch, Leaf, dump_yaml, read_tree
 from modgraph.syntax import parse, read
 from modgraph.training.errors import OtherParameter
+from modgraph.training.published import read_config
 from modgraph.training.sections import Start, Train, parameters_in, read_mapping, read_recipe_tree
 
 RecipeOrPath = str | Path | Mapping[str, Any]
@@ -96,6 +98,7 @@ def read_with_spec(
             raise ModgraphError(of_spec.list_diagnostics())
     try:
         tree = _override(read_recipe_tree(given, report), overrides, overrides_name)
+        _add_published(tree, spec)
         if data is not None:
             tree.items["data"] = Branch({"name": Leaf(data.name)})
         section = read_mapping(tree, "model", report)
@@ -120,6 +123,20 @@ def read_with_spec(
     if recipe is None or report.errors:
         raise ModgraphError(report.list_diagnostics())
     return (recipe if data is None else replace(recipe, data=data)), program
+
+
+def _add_published(tree: Branch, spec: str | Path | Program) -> None:
+    """Add to a recipe that starts from the folder of a published checkpoint the parameters in its config.json, but for
+    those that the recipe sets. Raises `ModgraphError`."""
+    start = tree.items.get("start")
+    found = [start.items.get(key) if isinstance(start, Branch) else None for key in ("weights", "map")]
+    weights, map_ = (each.value if isinstance(each, Leaf) else None for each in found)
+    if not (isinstance(weights, str) and isinstance(map_, str) and exists(weights) and Path(weights).is_dir()):
+        return
+    model, names = tree.items.get("model"), spec.ir.parameters if isinstance(spec, Program) else spec
+    for name, value in read_config(map_, weights, names).items():
+        if not (isinstance(model, Branch) and name in model.items):
+            tree.put(f"model.{name}", Leaf(value, found[0].span if found[0] else None))
 
 
 def _refuse_other_parameters(
@@ -186,6 +203,11 @@ def _recipe(tree: Branch, report: Report) -> Recipe | None:
         suggestion = suggest_key(key, SECTIONS, KINDS, "its sections are: {known}")
         report.add(errors.UnknownKey(span=tree.keys.get(key), section="a recipe", key=key, suggestion=suggestion))
     model, start, data, train = (read_mapping(tree, name, report) for name in SECTIONS)
+    epochs = train.items.get("epochs")
+    if isinstance(epochs, Leaf) and epochs.value == 0 and epochs.value is not False and not start.items:
+        refuse(
+            report, epochs.span, "train.epochs", "must be at least 1, or 0 with start", "passes over the training data"
+        )
     data_set = read_section(DataSet, data, "data", report, KINDS)  # type: ignore[type-abstract]
     how = read_section(Train, train, "train", report, KINDS)
     parameters = parameters_in(model, report)

@@ -68,7 +68,9 @@ class Start(Section):
         (), doc="weights that start anew although the run has them, or their modules, with *"
     )
     weights: str | None = setting(
-        None, path=True, doc="the file (safetensors or torch) whose weights are copied by a map"
+        None,
+        path=True,
+        doc="the file (safetensors, an index of shards, or torch) or folder whose weights are copied by a map",
     )
     map: str | None = setting(None, path=True, doc="the map from names in the file to names in the model")
 
@@ -86,7 +88,9 @@ class Train(Section):
     """How to train."""
 
     algorithm: Algorithm = DEFAULT_ALGORITHM()
-    epochs: int = setting(10, min=1, max=100_000, doc="passes over the training data")
+    epochs: int = setting(
+        10, min=0, max=100_000, doc="passes over the training data; 0 tests and keeps the weights of start"
+    )
     steps_per_epoch: int | None = setting(None, min=1, doc="steps per epoch, instead of a pass over the data")
     batch: int = setting(
         64, min=1, max=1_000_000, doc="examples per step, over all processes; with by, examples of each group"
@@ -166,6 +170,8 @@ class Train(Section):
             return f"cannot combine experts with {self.algorithm.name}, which runs in one process"
         if self.algorithm.one_phase:
             return None
+        if self.epochs == 0:
+            return f"cannot combine epochs: 0 with {self.algorithm.name}, which trains in many phases"
         if self.strategy == "fsdp":
             return f"cannot combine strategy: fsdp with {self.algorithm.name}, whose model may grow; train it with ddp"
         weighed = [name for name, each in (self.labels or {}).items() if each.weights is not None]

@@ -9,9 +9,10 @@ block swiglu(dim, hidden) {
 }
 
 model mixtral(vocab_size=1000, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-              num_attention_heads=4, num_key_value_heads=2, head_dim=8, num_local_experts=8,
-              num_experts_per_tok=2, rope_theta=1000000.0, rms_norm_eps=0.00001, router_aux_loss_coef=0.02,
-              qkv_bias=false, qk_norm=false, norm_topk_prob=true, shared_expert_intermediate_size=0) {
+              num_attention_heads=4, num_key_value_heads=2, head_dim=hidden_size // num_attention_heads,
+              num_local_experts=8, num_experts_per_tok=2, rope_theta=1000000.0, rms_norm_eps=0.00001,
+              router_aux_loss_coef=0.02, qkv_bias=false, qk_norm=false, norm_topk_prob=true,
+              shared_expert_intermediate_size=0) {
   input  words: token[time, vocab_size]
   target next: class[time, vocab_size]
 

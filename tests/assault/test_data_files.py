@@ -41,7 +41,7 @@ from modgraph.data.vocabulary import Tagging, Vocabulary
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.recipe import read_recipe
-from modgraph.training.start.inherit import read_tensors
+from modgraph.training.start.tensor_files import open_tensors
 from modgraph.training.start.weight_map import read_map
 from modgraph.training.stored_run import StoredRun
 from tests.assault.campaign import campaign
@@ -211,8 +211,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "x.columns": lambda path: read_tokens(path, ["2"]),
     "tagging.json": lambda path: Tagging.read(path).as_json(),
     "vocabulary.json": lambda path: Vocabulary.read(path).as_json(),
-    "x.safetensors": read_tensors,
-    "x.pt": read_tensors,
+    "x.safetensors": lambda path: dict(open_tensors(path)),
+    "x.pt": open_tensors,
     "map.yaml": lambda path: read_map(path, GRAPH),
     "recipe.yaml": lambda path: read_recipe(path).to_yaml(),
     "data.json": lambda path: StoredRun(RunDirectory(Path(path).parent), {}).fingerprints,

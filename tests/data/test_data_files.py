@@ -33,7 +33,7 @@ from modgraph.data.text import words_of_file
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.recipe import read_recipe
-from modgraph.training.start.inherit import read_tensors
+from modgraph.training.start.tensor_files import open_tensors
 from modgraph.training.start.weight_map import read_map
 
 GRAPH = modgraph.loads("model m() { input x: float[2] target y: class[3] output x }").ir
@@ -50,8 +50,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "x.columns": lambda path: read_tokens(path, ["2"]),
     "tagging.json": Tagging.read,
     "vocabulary.json": Vocabulary.read,
-    "x.safetensors": read_tensors,
-    "x.pt": read_tensors,
+    "x.safetensors": lambda path: dict(open_tensors(path)),
+    "x.pt": open_tensors,
     "map.yaml": lambda path: read_map(path, GRAPH),
     "recipe.yaml": read_recipe,
 }
@@ -122,7 +122,7 @@ def test_files_are_read_through_links(tmp_path: Path) -> None:
     (tmp_path / "labels").symlink_to("folder/c.gz")
     assert read_npz(str(tmp_path / "second"), {"x"}).values["x"].tolist() == [[1, 1]]
     assert read_idx(str(tmp_path / "labels"), 1).tolist() == [97, 98]
-    assert read_tensors(str(tmp_path / "weights"))["a"].tolist() == [1, 1]
+    assert open_tensors(str(tmp_path / "weights"))["a"].tolist() == [1, 1]
 
 
 def test_folders_of_images_may_be_links(tmp_path: Path) -> None:
@@ -419,7 +419,7 @@ def test_tensors_that_are_packed_are_reported(tmp_path: Path) -> None:
     with zipfile.ZipFile(buffer) as whole:
         members = [(name, whole.read(name)) for name in whole.namelist()]
     path = archive(tmp_path / "x.pt", *members, method=zipfile.ZIP_DEFLATED)
-    assert "compressed, which torch does not do" in message_of(lambda: read_tensors(path))
+    assert "compressed, which torch does not do" in message_of(lambda: open_tensors(path))
 
 
 def test_a_vocabulary_of_half_letters_is_reported(tmp_path: Path) -> None:

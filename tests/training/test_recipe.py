@@ -84,6 +84,11 @@ MISTAKES = {
     "trian: {}": ("MG503", 'did you mean "train"'),
     "train: {epochs: none}": ("MG504", "must be a whole number"),
     "train: {epochs: 0}": ("MG504", "at least 1"),
+    "start: {run: runs/m}\ntrain: {epochs: -1}": ("MG504", "at least 0"),
+    "start: {run: runs/m}\ntrain: {epochs: 0, algorithm: continual}": (
+        "MG504",
+        "cannot combine epochs: 0 with continual",
+    ),
     "train: {epoch: 3}": ("MG503", 'did you mean "epochs"'),
     "train: {optimizer: {name: adm}}": ("MG506", 'did you mean "adam"'),
     "train: {optimizer: {lr: 0.1}}": ("MG505", "name"),

@@ -19,6 +19,7 @@ from modgraph.data.digits import Digits, MinMaxDigits
 from modgraph.data.fashion_mnist import FashionMnist
 from modgraph.data.images import read_image, resize
 from modgraph.data.text import END, WORD_OR_SIGN, Text, read_king_james, words_of_file
+from modgraph.data.tokenizer import Tokenizer, describe_pieces
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from modgraph.prediction.images import prepare_image
 from tests.web.test_module import all_pass, needs_node
@@ -126,6 +127,43 @@ def text_cases(folder: Path) -> list[dict[str, Any]]:
             (folder / "text.txt").write_bytes(f"{text}\n".encode())
             found.append(text_case(file, "words", vocabulary, text, [*words_of_file(str(folder / "text.txt"))][:-1]))
     return found
+
+
+def piece_cases() -> list[dict[str, Any]]:
+    """Texts that a trained tokenizer divides, many times over with other line ends, blanks and signs."""
+    verses = " ".join(read_king_james()[:20_000])
+    tokenizer = Tokenizer.train(f"{verses}\n{verses.title()}", 600)
+    texts = [
+        *TEXTS,
+        verses[:3000],
+        "\n\n  a \t b   \r\n",
+        "I'll we've 'tis don'T",
+        "a\ufeffb \u3000\u2003 \x85.",
+        "½²Ⅷ 3rd!?",
+    ]
+    found = []
+    for text in texts:
+        ids = tokenizer.ids_of(text).tolist()
+        found.append(
+            {
+                "port": {"name": "words", "dtype": "token", "shape": ["time"], "size": len(tokenizer)},
+                "preprocessing": describe_pieces(tokenizer),
+                "known": list(tokenizer.pieces),
+                "text": text,
+                "words": [tokenizer.pieces[id_] for id_ in ids],
+                "ids": ids,
+                "unknown": [],
+            }
+        )
+    return found
+
+
+@needs_node
+def test_pieces_of_words_are_those_of_the_tokenizer(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps({"pictures": [], "texts": piece_cases()}))
+    all_pass("preprocess.test.js", MODGRAPH_CASES=path)
 
 
 @needs_node

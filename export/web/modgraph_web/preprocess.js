@@ -1,6 +1,7 @@
 // Inputs made of pictures and texts, as the manifest's `preprocessing` says that those were which the model learnt from.
 
 import { BundleError } from "./errors.js";
+import { encode, isReadable } from "./tokenizer.js";
 
 const GREY = "grey", COLOURS = "red, green, blue";
 const LUMINANCE = [0.299, 0.587, 0.114];
@@ -32,7 +33,13 @@ export function imageInput(bundle, name, picture, { invert } = {}) {
 // of them that the model does not know. Throws `BundleError`.
 export function wordsInput(bundle, name, text) {
   const port = portOf(bundle, name), how = bundle.manifest.preprocessing?.[name], known = bundle.manifest.words?.[name];
-  if (port.dtype !== "token" || port.shape.length !== 1 || !Array.isArray(known) || !["blanks", "signs"].includes(how?.split))
+  const isToken = port.dtype === "token" && port.shape.length === 1 && Array.isArray(known);
+  if (isToken && how?.split === "tokenizer") {
+    if (!isReadable(how.tokenizer)) throw new BundleError(`the tokenizer of "${name}" is not byte-pair encoding over bytes alone`, "encode texts in Python, and give the ids");
+    const ids = encode(how.tokenizer, text);
+    return { data: Int32Array.from(ids), shape: [1, ids.length], words: ids.map((id) => known[id]), unknown: [] };
+  }
+  if (!isToken || !["blanks", "signs"].includes(how?.split))
     throw new BundleError(`the bundle does not describe how to make "${name}", ${port}, from a text`, AGAIN);
   const ids = new Map(known.map((word, id) => [word, id])), other = ids.get(how.unknown);
   if (other === undefined) throw new BundleError(`"${name}" has no word for unknown words`);

@@ -57,5 +57,7 @@ test("what the manifest does not tell is told", () => {
   const known = ["<unk>", "a"], how = { split: "blanks", unknown: "<unk>" };
   for (const [given, words] of [[undefined, known], ["split at blanks", known], [how, undefined]])
     says(/does not describe how to make "words", token\[time, 2\], from a text/, () => wordsInput(telling(WORDS, given, words), "words", "a"));
+  for (const tokenizer of [undefined, { model: { type: "BPE" } }, { model: { type: "WordPiece" }, pre_tokenizer: { type: "ByteLevel" } }])
+    says(/the tokenizer of "words" is not byte-pair encoding over bytes alone; encode texts in Python/, () => wordsInput(telling(WORDS, { split: "tokenizer", tokenizer }, known), "words", "a"));
   says(/no word for unknown words/, () => wordsInput(telling(WORDS, how, ["a", "b"]), "words", "a"));
 });

@@ -46,18 +46,28 @@ class NotMapped(Diagnostic, code="MG533"):
 class BadWeightFile(Diagnostic, code="MG534"):
     """A file of weights cannot be read: it is missing, damaged, of another format, or would run code.
 
-    Readable formats are safetensors, and tensors by name from `torch.save`.
+    Readable formats are safetensors, an index of its shards (`model.safetensors.index.json`), a folder with one of
+    both, and tensors by name from `torch.save`.
     """
 
     message = 'cannot read weights from "{path}": {reason}'
-    help = "give a .safetensors file, or a state dict that torch saved"
+    help = "give a .safetensors file, an index of its shards, or a state dict that torch saved"
+
+
+class BadShards(Diagnostic, code="MG537"):
+    """An index of shards says which file next to it has which tensor, and all of them must be there. A shard of another
+    version, or a download that broke off, would leave weights random."""
+
+    message = 'the shards of "{path}" do not fit: {reason}'
+    way_out = "fetch the index and its shards again, all of one version, into one folder"
 
 
 class BadArrangement(Diagnostic, code="MG535"):
     """`axes` in a map of weights names the axes of a tensor in the file, and the same in the order of the weight.
 
     `"in out -> out in"` transposes. A `#` on the left is an axis to unstack: each weight takes the slice whose number
-    stands for the `#` in its name.
+    stands for the `#` in its name. Parentheses on the left hold an axis of the weight and one of parts, which the
+    weights of `to` take in their order: `"(half out) in -> out in"`, or `(out half)` where they are interleaved.
     """
 
     message = 'invalid axes "{axes}": {problem}'

@@ -3,9 +3,11 @@
     weights:                                   # names there: names here
       blocks.*.mlp.*.*: [blocks.*.mlp.*.*, blocks.*.expert.#.ffn.*.*]
       blocks.*.experts: {to: blocks.*.expert.#.linear.weight, axes: "# in out -> out in"}
+      blocks.*.gate_up: {to: [blocks.*.gate.weight, blocks.*.up.weight], axes: "(half out) in -> out in"}
     random: [head.*]                           # of ours, what may start afresh
     unused: [dist_token]                       # of theirs, what nothing here needs
 
+Sections `config` and `requires` say what config.json has to do with the spec's parameters (`training/published.py`).
 Between dots, `*` is any one part of a name, taken over in order; `#`, here alone, is every number. Needs no torch.
 """
 
@@ -15,17 +17,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError, Note, Report, Span, did_you_mean, list_names
+from modgraph.diagnostics import Diagnostic, ModgraphError, Note, Report, Span, did_you_mean, list_names
 from modgraph.ir import Graph, weights_of
 from modgraph.recipes.errors import BadYaml, MissingKey, UnknownKey
 from modgraph.recipes.schema import Section, read_section, refuse
 from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
 from modgraph.syntax import read
+from modgraph.training.published import read_keys
 from modgraph.training.start import errors
+from modgraph.training.start.arrangement import STACK, Arrangement, Origin, Part
 
-SECTIONS = ("weights", "random", "unused")
+SECTIONS = ("weights", "random", "unused", "config", "requires")
 ANY, EVERY = "*", "#"
-ARROW, STACK = "->", "#"
 COMPARED = 5_000_000  # most patterns times weights
 MOST_REPORTED = 100  # rules of the same mistake
 
@@ -51,6 +54,7 @@ def read_map(path: str, graph: Graph) -> WeightMap:
         if key not in SECTIONS:
             suggestion = did_you_mean(key, SECTIONS)
             report.add(UnknownKey(span=tree.keys[key], section="a map", key=key, suggestion=suggestion))
+    read_keys(tree, graph.parameters, report)
     shapes = {weight.name: weight.shape for weight in weights_of(graph)}
     rules = list(read_rules(tree, report))
     random, unused = (
@@ -78,13 +82,12 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
         among = shapes if is_pattern(rule.target) else shapes.keys() & {rule.target}
         names = {name: values for name in among if (values := match_pattern(rule.target, name)) is not None}
         used |= {rule.source} if names else set()
-        axes = rule.arrangement
-        wrong = next((name for name in names if axes is not None and len(axes.order) != len(shapes[name])), None)
-        if axes is not None and wrong is not None:
-            rank, here = len(shapes[wrong]), len(axes.order)
-            report.add(errors.AxesDoNotFit(span=rule.span, weight=wrong, rank=rank, axes=axes.text, found=here))
+        if (misfit := _find_misfit(rule, names, shapes)) is not None:
+            report.add(misfit)
+            continue
         for name, values in names.items():
-            _, other = found.setdefault(name, (rule.origin(name, values), rule))
+            part = rule.find_part(name, shapes)
+            _, other = found.setdefault(name, (rule.origin(name, values, part), rule))
             if other is not rule:
                 notes = (Note(text=f'the other is that of "{other.source}"', span=other.span),)
                 report.add(errors.MappedTwice(span=rule.span, weight=name, notes=notes))
@@ -98,6 +101,27 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
         suggestion = did_you_mean(rule.target, known or shapes, "its weights are: {known}")
         report.add(errors.NoSuchWeight(span=rule.span, pattern=rule.target, suggestion=suggestion))
     return {name: origin for name, (origin, _) in found.items()}
+
+
+def _find_misfit(rule: Rule, names: Iterable[str], shapes: Mapping[str, tuple[int, ...]]) -> Diagnostic | None:
+    """Return the first mistake in the axes of a rule for the weights that it gives."""
+    axes = rule.arrangement
+    for name in names if axes is not None else ():
+        assert axes is not None
+        shared = rule.list_parts(name) or [name]
+        lost = next((each for each in shared if each not in shapes), None)
+        if lost is not None:
+            return errors.NoSuchWeight(span=rule.span, pattern=lost, suggestion=did_you_mean(lost, shapes))
+        rank = len(axes.order)
+        other = next((each for each in shared if len(shapes[each]) != rank), None)
+        if other is not None:
+            wanted = len(shapes[other])
+            return errors.AxesDoNotFit(span=rule.span, weight=other, rank=wanted, axes=axes.text, found=rank)
+        sizes = [shapes[each][axes.divided[1]] for each in shared if axes.divided is not None]
+        if axes.interleaved and len({*sizes}) > 1:
+            problem = f"{list_names(shared)} are interleaved, but have {', '.join(map(str, sizes))} places"
+            return errors.BadArrangement(span=rule.span, axes=axes.text, problem=problem)
+    return None
 
 
 def is_pattern(name: str) -> bool:
@@ -120,60 +144,35 @@ def matches(patterns: Iterable[str], name: str) -> bool:
     return any(match_pattern(each, name) is not None if is_pattern(each) else each == name for each in patterns)
 
 
-@dataclass(frozen=True)
-class Arrangement:
-    """The order of a tensor's axes as text: `# in out -> out in` names them in the file, and in the weight. `#` is the
-    stacked axis, which has one slice for each number in the weight's name."""
-
-    text: str
-    rank: int  # in the file
-    stack: int | None  # the axis in the file that is unstacked
-    order: tuple[int, ...]  # of a slice's axes
-
-    @classmethod
-    def parse(cls, text: str) -> Arrangement:
-        """Raises `ValueError` for invalid text."""
-        left, arrow, right = text.partition(ARROW)
-        there, here = left.split(), right.split()
-        sliced = [axis for axis in there if axis != STACK]
-        if not arrow or ARROW in right:
-            raise ValueError(f"write the axes in the file, one {ARROW}, and the axes of the weight")
-        twice = next((axis for axis in there if there.count(axis) > 1), None)
-        if twice is not None:
-            raise ValueError(f'"{twice}" names two axes')
-        if STACK in here:
-            raise ValueError(f"{STACK} must be an axis in the file; each weight takes one slice of it")
-        if sorted(here) != sorted(sliced):
-            raise ValueError("both sides must name the same axes")
-        stack = there.index(STACK) if STACK in there else None
-        return cls(f"{' '.join(there)} {ARROW} {' '.join(here)}", len(there), stack, tuple(map(sliced.index, here)))
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The origin of a weight: a tensor of the file, the order of its axes, and the slice of its stack."""
-
-    tensor: str
-    arrangement: Arrangement | None = None
-    slice: int | None = None
-
-    def __str__(self) -> str:
-        return self.tensor if self.slice is None else f"{self.tensor}[{self.slice}]"
+def fill_pattern(pattern: str, values: Iterable[str], numbers: Iterable[str] = ()) -> str:
+    """Return the name that has these parts for the `*` and `#` of a pattern, in order."""
+    left = {ANY: iter(values), EVERY: iter(numbers)}
+    return ".".join(next(left[part]) if part in left else part for part in pattern.split("."))
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One target of one source, and its span."""
+    """One of the targets of one source, and the span of both."""
 
     source: str
-    target: str
+    targets: tuple[str, ...]
+    at: int
     arrangement: Arrangement | None
     span: Span | None
+
+    @property
+    def target(self) -> str:
+        return self.targets[self.at]
 
     @property
     def is_stacked(self) -> bool:
         """Whether each weight takes a slice of the tensor."""
         return self.arrangement is not None and self.arrangement.stack is not None
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether each target takes a part of the tensor."""
+        return self.arrangement is not None and self.arrangement.divided is not None
 
     def problem(self) -> str | None:
         """Return the problem with the rule, or None."""
@@ -187,13 +186,30 @@ class Rule:
             return "both sides need the same number of *; a # matches every number"
         if self.is_stacked and target.count(EVERY) != 1:
             return f"its axes have a {STACK}, so the weight's name has one {EVERY}, for the number of the slice"
+        if self.is_divided and (len(self.targets) < 2 or len({each.count(EVERY) for each in self.targets}) > 1):
+            return "its axes have parts, so to lists a weight for each, all with as many #"
         return None
 
-    def origin(self, weight: str, values: Iterable[str]) -> Origin:
+    def list_parts(self, weight: str) -> list[str]:
+        """Return the weights that share a tensor with one, itself included; none where it takes the whole."""
+        values, numbers = (match_pattern(self.target, weight, sign) or () for sign in (ANY, EVERY))
+        return [fill_pattern(each, values, numbers) for each in self.targets] if self.is_divided else []
+
+    def find_part(self, weight: str, shapes: Mapping[str, tuple[int, ...]]) -> Part | None:
+        """Return the part of the tensor that a weight takes, by the shapes of all that share it; None for the whole."""
+        if self.arrangement is None or self.arrangement.divided is None:
+            return None
+        _, axis = self.arrangement.divided
+        sizes = [shapes[name][axis] for name in self.list_parts(weight)]
+        if self.arrangement.interleaved:
+            return Part(self.at, sizes[0], len(sizes), sum(sizes))
+        return Part(sum(sizes[: self.at]), sizes[self.at], 1, sum(sizes))
+
+    def origin(self, weight: str, values: Iterable[str], part: Part | None) -> Origin:
         """Return the origin of a weight whose name has these values of `*`."""
-        numbers, left = match_pattern(self.target, weight, EVERY) or (), iter(values)
-        tensor = ".".join(next(left) if part == ANY else part for part in self.source.split("."))
-        return Origin(tensor, self.arrangement, int(numbers[0]) if self.is_stacked else None)
+        numbers = match_pattern(self.target, weight, EVERY) or ()
+        slice_ = int(numbers[0]) if self.is_stacked else None
+        return Origin(fill_pattern(self.source, values), self.arrangement, slice_, part)
 
 
 class _Arranged(Section):
@@ -201,7 +217,9 @@ class _Arranged(Section):
 
     to: str | tuple[str, ...] = setting(doc="the weights in the model: a name or a list")
     axes: str | None = setting(
-        None, doc='axes in the file and in the model, such as "# in out -> out in"; # is unstacked'
+        None,
+        doc='axes in the file and in the model, such as "# in out -> out in"; # is unstacked, and of (half out) each '
+        "weight of to takes a part",
     )
 
 
@@ -224,8 +242,8 @@ def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
             except ValueError as error:
                 span, problem = item.items["axes"].span, str(error)
                 report.add(errors.BadArrangement(span=span, axes=found.axes, problem=problem))
-        for target in targets:
-            rule = Rule(source, target, arrangement, item.span)
+        for at, target in enumerate(targets):
+            rule = Rule(source, targets, at, arrangement, item.span)
             wrong = rule.problem()
             if wrong is None:
                 yield rule

@@ -17,7 +17,7 @@ export class WordsPanel {
   }
   set(array) {
     this.exact = array;
-    this.text.value = Array.from(array.data, (id) => this.known[id]).join(" ");
+    this.text.value = Array.from(array.data, (id) => this.known[id]).join(this.bundle.manifest.preprocessing?.[this.port.name]?.split === "tokenizer" ? "" : " ");
     this.tell([]);
   }
   value() {
