@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.prediction.errors import NoSuchRoute, NoTexts, UnknownStop, UnknownWords
-from modgraph.prediction.texts import ids_of, split_words
+from modgraph.prediction.texts import encode_texts, split_words
 
 if TYPE_CHECKING:
     from modgraph.backends.torch.generation import Next
@@ -52,7 +52,7 @@ class Continuation:
 
         Raises `ModgraphError` for prompts and stop words that do not fit, before the first word.
         """
-        ids = [ids_of(split_words(prompt, self.how), self.words, self.how) for prompt in prompts]
+        ids = encode_texts(prompts, self.words, self.how)
         ends = {self._id_of(word) for word in stop}
         self.generator.check(ids, tokens)
         return self._run(ids, self.generator.run(ids, tokens, sampler, ends, routing=trace), ends, trace)
@@ -83,6 +83,8 @@ class Continuation:
 
     def find_unknown(self, prompts: Sequence[str]) -> list[Diagnostic]:
         """Warnings of words in prompts that the model does not know."""
+        if self.how.get("split") == "tokenizer":  # it has pieces for every word
+            return []
         known = set(self.words)
         lists = (split_words(prompt, self.how) for prompt in prompts)
         unknown = dict.fromkeys(word for words in lists for word in words if word not in known)
@@ -98,6 +100,8 @@ class Continuation:
         return "\n" if word == self.how.get("end") else word
 
     def _blank(self, before: str, word: str) -> str:
+        if self.how.get("split") == "tokenizer":  # its pieces contain the blanks
+            return ""
         if before == self.how.get("end") or word == self.how.get("end"):
             return ""
         return "" if self.how.get("split") == "signs" and CLOSING.fullmatch(word) else " "
