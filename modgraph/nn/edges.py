@@ -139,7 +139,7 @@ def are_dense(x: Tensor, edges: Tensor, origins: int, nodes: int) -> bool:
     """
     if torch.compiler.is_exporting() or PAIRS * edges.shape[1] < origins * nodes:
         return False
-    return not _can_wait(x) or bool(x.detach().sum().isfinite())
+    return not (_can_wait(x) and x.detach().sum().isfinite().logical_not())
 
 
 def _can_wait(x: Tensor) -> bool:

@@ -210,7 +210,7 @@ def test_a_mistake_has_a_code_a_place_and_a_way_out(folder: Path, name: str) -> 
 def test_every_mistake_is_reported_at_once(folder: Path) -> None:
     text = """
         sweeps:
-          one: {spec: NET, grid: {experts: [2, 9999999], train.batch: [0]}, seeds: 2}
+          one: {spec: NET, grid: {experts: [2, 99999999], train.batch: [0]}, seeds: 2}
           two: {spec: NET, grid: {experts: []}}
           three: {spec: NET, start: four}
     """

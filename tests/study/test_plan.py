@@ -174,7 +174,7 @@ def test_a_search_proposes_points_for_each_seed(folder: Path) -> None:
 def test_a_search_is_checked_with_every_alternative_and_both_ends(folder: Path) -> None:
     optuna = Optuna(trials=4, metric="train.total_loss", prune=False, seed=0)
     with pytest.raises(ModgraphError) as error:
-        plan(folder, grid={"width": Range("integers", 8, 31), "experts": (2, 99999)}, optuna=optuna)
+        plan(folder, grid={"width": Range("integers", 8, 31), "experts": (2, 99999999)}, optuna=optuna)
     assert {each.code for each in error.value.diagnostics} == {"MG250", "MG216"}, error.value
 
 
