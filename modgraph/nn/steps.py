@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from modgraph.nn.along_axis import AlongAxis
 
@@ -21,7 +22,9 @@ class Append(AlongAxis):
         of_before = None if mask is None else mask[0]
         if of_before is None:
             return joined
-        count, place = of_before.sum(self.axis, keepdim=True), count_places(joined, self.axis)
+        # one place more: ONNX Runtime for the web (1.30) cannot sum along an empty axis
+        counted = functional.pad(of_before.long(), (*[0, 0] * (-1 - self.axis), 0, 1))
+        count, place = counted.sum(self.axis, keepdim=True), count_places(joined, self.axis)
         new = before.shape[self.axis] + (place - count).clamp(max=x.shape[self.axis] - 1)
         return joined.gather(self.axis, torch.where(place < count, place, new).expand_as(joined))
 

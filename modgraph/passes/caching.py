@@ -164,9 +164,9 @@ class StepBuilder:
         kept = type_.with_shape((*type_.shape[:-2], type_.shape[-1]))
         before, after = list[tuple[Node, Inputs]](), list[tuple[Node, Inputs]]()
         for at, state in enumerate(states):
-            last = f"{node.name}~{state}.last"
+            last = f"{node.name}~last.{state}"
             cache = self._cache(f"{node.name}.{state}", kept, Result(last))
-            first, given[state] = self._begin(f"{node.name}~{state}.first", inputs.get(state), cache)
+            first, given[state] = self._begin(f"{node.name}~first.{state}", inputs.get(state), cache)
             before += first
             after.append(build_op(last, Last(axis=-2), Result(node.name, at)))
         run = replace_fields(node, op=replace(op, cells=True)) if isinstance(op, LSTM) else node
@@ -187,9 +187,9 @@ class StepBuilder:
         nodes: list[tuple[Node, Inputs]] = []
         given, after = dict(inputs), len(node.stacked)
         for at, state in enumerate(node.states):
-            last = f"{node.name}~{at}.last"
+            last = f"{node.name}~last.{at}"
             name = self._cache(f"{node.name}.{at}", node.region.graph[state].types[0], Result(last))
-            first, given[state] = self._begin(f"{node.name}~{at}.first", inputs.get(state), name)
+            first, given[state] = self._begin(f"{node.name}~first.{at}", inputs.get(state), name)
             nodes += first
         region = replace_fields(node.region, results=(*node.region.results, *node.following))
         scan = replace(node, region=region, types=())
@@ -197,7 +197,7 @@ class StepBuilder:
         nodes.append((scan, {slot: given[slot] for slot in region.arguments if slot in given}))
         for at in range(len(node.states)):
             rank = len(scan.types[after + at].shape)
-            nodes.append(build_op(f"{node.name}~{at}.last", Last(axis=-rank), Result(node.name, after + at)))
+            nodes.append(build_op(f"{node.name}~last.{at}", Last(axis=-rank), Result(node.name, after + at)))
         self.changed[node.name] = Built(tuple(nodes))
 
     # ------------------------------------------------------------ caches

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from modgraph.ir import Graph, Result
+from modgraph.passes.caching import is_cache
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
 from modgraph.passes.fuse import Fuse
@@ -50,14 +51,16 @@ PIPELINES: Mapping[str, tuple[Pass, ...]] = MappingProxyType({"training": TRAINI
 EVERY_PIPELINE: Mapping[str, tuple[Pass, ...]] = MappingProxyType({**PIPELINES, "stepwise": STEPWISE})
 
 
-def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
+def export_pipeline(
+    routing: bool, novelty: bool, left_out: Iterable[str] = (), stepwise: bool = False
+) -> tuple[Pass, ...]:
     """Build the passes from a trained graph to that of a bundle without the outputs `left_out`.
 
-    With `novelty`, records of novelty become outputs; otherwise they stay among the records if `routing`, or go.
+    With `novelty`, records of novelty become outputs; otherwise they stay among the records if `routing`, or go. With
+    `stepwise`, the bundle has the incremental form.
     """
-    if novelty:
-        return (*drop_outputs(left_out), *WITH_NOVELTY)
-    return (*drop_outputs(left_out), *(BUNDLE if routing else WITHOUT_NOVELTY))
+    passes = WITH_NOVELTY if novelty else BUNDLE if routing else WITHOUT_NOVELTY
+    return (*drop_outputs(left_out), *passes, *((Incremental(),) if stepwise else ()))
 
 
 def build_training_passes(
@@ -73,7 +76,8 @@ def build_training_passes(
 def build_pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
     """Build the passes that made the graph of a bundle without the outputs `left_out`."""
     records = novelties(bundle)
-    return export_pipeline(bool(records), bool(records.keys() & bundle.outputs.keys()), left_out)
+    stepwise = any(map(is_cache, bundle.input_types))
+    return export_pipeline(bool(records), bool(records.keys() & bundle.outputs.keys()), left_out, stepwise)
 
 
 def cut_pipeline(name: str) -> tuple[Pass, ...]:

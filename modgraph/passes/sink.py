@@ -91,7 +91,7 @@ class Sinker:
         owner = node.owner if op.all_weights() else name
         nodes: list[tuple[Node, Inputs]] = [(replace_fields(node, name=name, owner=owner, op=op, types=()), before)]
         for at in range(len(node.types)):
-            again = f"{node.name}~{at}" if at or node.op.all_weights() else node.name
+            again = f"{node.name}~again.{at}" if at or node.op.all_weights() else node.name
             rename = Rename(names=(reading.first, reading.second))
             nodes.append(build_op(again, rename, Result(name, at), span=node.span))
             moved[Result(node.name, at)] = Result(again)
