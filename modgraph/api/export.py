@@ -19,6 +19,7 @@ def export(
     routing: bool = False,
     novelty: bool = False,
     int8: bool = False,
+    stepwise: bool = False,
     only: Collection[str] = (),
     examples: Mapping[str, Any] | None = None,
     tests: Mapping[str, Any] | None = None,
@@ -33,13 +34,15 @@ def export(
     `preprocessing` by input, and by input of tokens the `words`.
 
     `routing` and `novelty` add the routers' records as outputs; `int8` rounds weights to eight bits (the report
-    says what that changes); `only` names the outputs to keep, `*` stands for anything.
+    says what that changes); `stepwise` takes tokens one after another, to continue texts; `only` names the outputs to
+    keep, `*` stands for anything.
 
     Raises `ModgraphError`, and then leaves what was there before, also for a file that modgraph did not write unless
     `force` is true; and `TypeError` for anything else than a model or a run, such as a path: `load_run(path)` reads a
     run.
     """
-    asked: Any = {"routing": routing, "novelty": novelty, "int8": int8, "only": only, "force": force}
+    asked: Any = {"routing": routing, "novelty": novelty, "int8": int8, "stepwise": stepwise}
+    asked |= {"only": only, "force": force}
     if isinstance(model, Run):
         if (examples, tests, description) != (None, None, None):
             own = "leave examples, tests and description out"

@@ -95,15 +95,16 @@ class Run(StoredRun):
         routing: bool = False,
         novelty: bool = False,
         int8: bool = False,
+        stepwise: bool = False,
         only: Collection[str] = (),
         force: bool = False,
     ) -> Report:
         """Write the model as a bundle for ONNX Runtime, `model.onnx`, and its manifest next to it.
 
         It is verified on test data against torch at several batch sizes. `routing` and `novelty` add the routers'
-        records as outputs; `int8` rounds weights to eight bits, and the report says what that changes; `only` names
-        the outputs to keep. Raises `ModgraphError`, and then leaves what was there, also for a file that modgraph did
-        not write, unless `force` is true.
+        records as outputs; `int8` rounds weights to eight bits, and the report says what that changes; `stepwise` takes
+        tokens one after another, to continue texts; `only` names the outputs to keep. Raises `ModgraphError`, and then
+        leaves what was there, also for a file that modgraph did not write, unless `force` is true.
         """
         from modgraph.backends.onnx import Test, export
 
@@ -124,6 +125,7 @@ class Run(StoredRun):
             routing=routing,
             novelty=novelty,
             int8=int8,
+            stepwise=stepwise,
             only=only,
             examples=None if first is None else first.read(slice(EXAMPLES)),
             tests=tests,

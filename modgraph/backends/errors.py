@@ -132,6 +132,30 @@ class BadPrompt(Diagnostic, code="MG718"):
     help = "give a shorter prompt of known words, or ask for fewer new ones: --tokens 16"
 
 
+class StepsDisagree(Diagnostic, code="MG719"):
+    """ONNX Runtime reads tokens one after another, torch a whole sequence, and both must compute the same."""
+
+    message = "step by step, {output} differs by {error:.1e} of its largest magnitude, more than {tolerance:.0e}"
+    help = "report this with the spec; nothing was written"
+    ours = True
+
+
+class StepsSelectOtherwise(Diagnostic, code="MG726"):
+    """A router chooses other modules for a token where ONNX Runtime reads tokens one after another than where torch
+    reads the whole sequence."""
+
+    message = "step by step, {route} chooses other modules for {count} tokens"
+    help = "report this with the spec; nothing was written"
+    ours = True
+
+
+class NotStepwise(Diagnostic, code="MG727"):
+    """A bundle continues texts if it takes one word after another, with caches of what it keeps of earlier ones."""
+
+    message = 'the bundle "{path}" cannot continue texts: {reason}'
+    help = "{way_out}"
+
+
 class NoSource(Diagnostic, code="MG865"):
     """A standalone PyTorch file contains a copy of each layer that torch lacks. A layer of an installed package can be
     copied if it is Python source that imports only torch and the standard library."""

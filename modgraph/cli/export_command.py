@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from modgraph.backends.onnx import Report
 
 
-USAGE = ("modgraph export runs/mine -o mine.onnx", "modgraph export runs/mine -o page --web")
+USAGE = (
+    "modgraph export runs/mine -o mine.onnx",
+    "modgraph export runs/mine -o mine.onnx --stepwise",
+    "modgraph export runs/mine -o page --web",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--routing", action="store_true", help="routers' records as further outputs")
     parser.add_argument("--novelty", action="store_true", help="routers' records of novelty as further outputs")
     parser.add_argument("--int8", action="store_true", help="weights of eight bits, with a report of the differences")
+    what = "tokens one after another, with caches in and out: to continue texts"
+    parser.add_argument("--stepwise", action="store_true", help=what)
     what = "only these outputs; * matches anything"
     parser.add_argument("--only", nargs="+", action="extend", default=[], metavar="NAME", help=what)
     what = "a folder with a page that runs the model in the browser, for any server"
@@ -65,5 +71,11 @@ def _export(options: argparse.Namespace, run: Run, path: str | Path) -> Report:
         from modgraph.backends.onnx.trace import start_up
 
         start_up()
-    asked = {"novelty": options.novelty, "int8": options.int8, "only": options.only, "force": options.force}
+    asked = {
+        "novelty": options.novelty,
+        "int8": options.int8,
+        "stepwise": options.stepwise,
+        "only": options.only,
+        "force": options.force,
+    }
     return run.export(path, routing=options.routing or options.web, **asked)

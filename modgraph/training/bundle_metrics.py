@@ -32,7 +32,7 @@ def open_bundle_of(run: StoredRun, path: str, check: bool = True) -> Bundle:
         manifest = (bundle := Bundle(path, check=check)).manifest
     except BundleError as error:
         raise ModgraphError([BadBundle.from_error(error)]) from error
-    models = exportable(run.model(), manifest.get("left_out", {}).get("outputs", ()))
+    models = exportable(run.model(), manifest.get("left_out", {}).get("outputs", ()), "stepwise" in manifest)
     model = next((each for each in models if manifest.get("hash") == each.graph.hash()), None)
     if model is None:
         raise ModgraphError([OfAnotherRun(bundle=path, run=str(run.path), what="another model")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -15,9 +15,11 @@ import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
 from modgraph_runtime.files import explain_error, open_file
+from modgraph_runtime.generation import Generator, Sampler
 from modgraph_runtime.integrity import MANIFEST_KEY, find_damage, find_damage_in, find_manifest_damage, other_format
 from modgraph_runtime.model_file import compute_stamp, model_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, check_axes
+from modgraph_runtime.steps import AGAIN, Cache, Step, StepForm
 
 MADE_BY = "check the path, or write one: modgraph export RUN -o model.onnx"
 
@@ -36,7 +38,8 @@ class Bundle:
 
     `inputs`, `outputs` and `routing` (the records of routers) are ports by name; `manifest` is the whole description.
     `targets` and `left_out` are names of arrays that data for the model may have and the bundle ignores: targets of its
-    training, and inputs of outputs that the bundle leaves out.
+    training, and inputs of outputs that the bundle leaves out. `form` says how a stepwise bundle takes tokens one after
+    another; it is None for others.
 
     The bytes of the file are checked against the digest at their end before ONNX Runtime sees them. A `<stem>.json`
     next to the file must be its manifest, unless it is JSON of another kind. `check=False` skips both checks.
@@ -63,15 +66,22 @@ class Bundle:
                 for group in ("inputs", "outputs", "routing")
             )
             longest = {axis: known["longest"] for axis, known in axes.items() if "longest" in known}
-            check_axes(self.inputs, {**self.outputs, **self.routing}, longest)
+            self.form = StepForm.from_manifest(self.manifest)
+            caches, after = ({}, {}) if self.form is None else (self.form.inputs, self.form.outputs)
+            known = {
+                f"{name}, {group}": port
+                for group, ports in enumerate((self.inputs, caches, after))
+                for name, port in ports.items()
+            }
+            check_axes(known, {**self.outputs, **self.routing}, longest)
             self._inputs = Inputs(self.inputs, longest)
             self.targets = frozenset(map(str, self.manifest.get("targets", ())))
             self.left_out = frozenset(
                 (*_names_left_out(self.manifest, "inputs"), *_names_left_out(self.manifest, "targets"))
             )
             self.outputs_left_out = _names_left_out(self.manifest, "outputs")
-            self._hold(self.inputs, self._session.get_inputs())
-            self._hold({**self.outputs, **self.routing}, self._session.get_outputs())
+            self._hold({**self.inputs, **caches}, self._session.get_inputs())
+            self._hold({**self.outputs, **self.routing, **after}, self._session.get_outputs())
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise BundleError(f'the manifest of "{path}" is damaged: {error}') from error
 
@@ -106,8 +116,9 @@ class Bundle:
     def run(self, inputs: Mapping[str, Any], routing: bool = False, chunk: int = 1024) -> dict[str, Array]:
         """Compute outputs by name, examples first; with `routing`, the records of routers too, if it has them.
 
-        Large batches run in pieces of `chunk` examples. Raises `BundleError` if arrays do not
-        fit. Warns once of images in bytes where the model takes light from 0 to 1.
+        Large batches run in pieces of `chunk` examples. A stepwise bundle takes whole sequences, from their first token
+        on. Raises `BundleError` if arrays do not fit. Warns once of images in bytes where the model takes light from 0
+        to 1.
         """
         if not isinstance(chunk, int | np.integer) or chunk < 1:
             raise BundleError(f"chunk must be a whole number from 1, not {chunk}")
@@ -117,14 +128,89 @@ class Bundle:
         if lengths[BATCH] == 0:
             return {name: _empty(port, lengths) for name, port in ports.items()}
         feed = {self.inputs[name].tensor: array for name, array in arrays.items()}
+        if self.form is not None:
+            feed |= self.form.feed(self.form.begin(lengths[BATCH]), self._count_new(arrays, lengths))
         wanted = [port.tensor for port in ports.values()]
-        parts = []
-        for at in range(0, lengths[BATCH], chunk):
-            try:
-                parts.append(self._session.run(wanted, {name: array[at : at + chunk] for name, array in feed.items()}))
-            except ORT_ERRORS as error:
-                raise BundleError(f'"{self.path}" cannot compute this: {_first_line(error)}') from error
+        parts = [
+            self._compute(wanted, {name: array[at : at + chunk] for name, array in feed.items()})
+            for at in range(0, lengths[BATCH], chunk)
+        ]
         return {name: np.concatenate(columns) for name, columns in zip(ports, zip(*parts, strict=True), strict=True)}
+
+    def _compute(self, wanted: list[str], feed: Mapping[str, Array]) -> list[Array]:
+        try:
+            found: list[Array] = self._session.run(wanted, dict(feed))
+        except ORT_ERRORS as error:
+            raise BundleError(f'"{self.path}" cannot compute this: {_first_line(error)}') from error
+        return found
+
+    # ------------------------------------------------------------ token after token
+
+    def step(
+        self,
+        tokens: Any,
+        cache: Cache | None = None,
+        lengths: Sequence[int] | None = None,
+        routing: bool = False,
+        others: Mapping[str, Any] | None = None,
+    ) -> Step:
+        """Compute the outputs of new tokens [B, n, …], which follow those of a cache: the step of your own sampler.
+
+        Without a cache they are the first. Without `lengths` every example has all n. `others` are further inputs by
+        name. Raises `BundleError` for a bundle that is not stepwise, and for arrays and caches that do not fit.
+        """
+        form = self.form
+        if form is None:
+            raise BundleError(f'"{self.path}" takes no token after another', AGAIN)
+        own = self._length_of_tokens()
+        named = {} if lengths is None or own is None else {own: lengths}
+        arrays, found_lengths = self._inputs.fit({form.tokens: tokens, **(others or {}), **named})
+        new = self._count_new(arrays, found_lengths) if lengths is None or own is not None else [*lengths]
+        if not new or min(new) < 1:
+            raise BundleError("each example of a step has at least one new token", "leave out those that have ended")
+        cache = form.begin(len(new)) if cache is None else cache
+        feed = {self.inputs[name].tensor: array for name, array in arrays.items()} | form.feed(cache, new)
+        wanted = [port.tensor for group in (self.outputs, self.routing if routing else {}) for port in group.values()]
+        wanted += [port.tensor for port in form.outputs.values()]
+        found = dict(zip(wanted, self._compute(wanted, feed), strict=True))
+        outputs, records = (
+            {name: found[port.tensor] for name, port in group.items()}
+            for group in (self.outputs, self.routing if routing else {})
+        )
+        return Step(outputs, records, form.follow(cache, new, found))
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        tokens: int = 64,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+        stop: Collection[int] = (),
+    ) -> list[list[int]]:
+        """Continue prompts, lists of ids that may differ in length, by up to so many tokens: the new ids of each.
+
+        A sequence ends before a `stop` token. Temperature 0 takes the most likely token, as `Model.generate` does;
+        other samples follow the same probabilities, by numpy's noise. Raises `BundleError` for a bundle that cannot
+        continue and prompts that do not fit, and `ValueError` for settings out of range.
+        """
+        sampler, found = Sampler(temperature, top_k, top_p, seed), [list[int]() for _ in prompts]
+        for each in Generator(self).run(prompts, tokens, sampler, stop):
+            for row, token in zip(found, each.tokens, strict=True):
+                row += [] if token is None or token in stop else [token]
+        return found
+
+    def _length_of_tokens(self) -> str | None:
+        """The input with the number of new tokens of each example, if the model reads it."""
+        assert self.form is not None
+        return next((name for name, port in self.inputs.items() if port.along == self.form.axis), None)
+
+    def _count_new(self, arrays: Mapping[str, Array], lengths: Mapping[str, int]) -> list[int]:
+        """The number of new tokens of each example."""
+        assert self.form is not None
+        own = self._length_of_tokens()
+        return [lengths[self.form.axis]] * lengths[BATCH] if own is None else arrays[own].tolist()
 
     def _warn_of_bytes(self, inputs: Mapping[str, Any]) -> None:
         described = self.manifest.get("preprocessing")

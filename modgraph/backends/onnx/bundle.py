@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from modgraph.backends.errors import NoNovelty, NothingFinite, OfWholeBatch, Too
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.int8 import Change, Test, change, quantise
 from modgraph.backends.onnx.manifest import build_manifest, describe, find_omissions, find_outputs_without
+from modgraph.backends.onnx.steps import StepExamples, StepPorts, verify_sequences
 from modgraph.backends.onnx.trace import start_up, trace
 from modgraph.backends.onnx.verify import Verified, verify, verify_bundle
 from modgraph.backends.report import describe_lowerings
@@ -25,7 +26,8 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
 from modgraph.ir import Graph, find_dependencies, is_batch_statistic, to_verified_json
 from modgraph.passes import Pass, apply_passes, choices, drop_outputs, novelties, optimise
-from modgraph.passes.pipelines import BUNDLE, OPTIMISE_BUNDLE, WITH_NOVELTY, WITHOUT_NOVELTY, export_pipeline
+from modgraph.passes.incremental import is_cache
+from modgraph.passes.pipelines import BUNDLE, OPTIMISE_BUNDLE, export_pipeline
 from modgraph.store.records import json_text
 
 LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB
@@ -59,6 +61,8 @@ class Report:
             f"ONNX Runtime agrees with torch{when} at batch {', '.join(map(str, verified.batches))}: "
             f"largest relative difference {verified.worst:.1e}",
         ]
+        if caches := [*filter(is_cache, self.graph.input_types)]:
+            lines.append(f"tokens one after another, from {len(caches)} caches, give what whole sequences give")
         if self.left_out["outputs"]:
             lines.append(f"left out: {', '.join((*self.left_out['outputs'], *self.left_out['inputs']))}")
         if verified.replaced:
@@ -81,6 +85,7 @@ def export(
     routing: bool = False,
     novelty: bool = False,
     int8: bool = False,
+    stepwise: bool = False,
     only: Collection[str] = (),
     examples: Arrays | None = None,
     tests: Mapping[str, Test] | None = None,
@@ -93,7 +98,8 @@ def export(
     `<record>.<route>`. `only` are names of outputs, or patterns with `*`: the bundle has only these and what they need.
     `examples` are arrays by input to verify on (default: random ones). `description` gives `classes` by target,
     `preprocessing` by input, and the `words` of ids by input of tokens. `int8` quantises weights after the
-    verification, and measures the change on `tests` (default: the examples). Files that modgraph did not write are
+    verification, and measures the change on `tests` (default: the examples). `stepwise` writes the incremental form,
+    which takes the next tokens and the caches of earlier ones. Files that modgraph did not write are
     overwritten only with `force`. Raises `ModgraphError`, and then changes no file.
     """
     start_up()  # not part of the reported time
@@ -103,22 +109,27 @@ def export(
     others = find_outputs_without(model.graph, only)
     if novelty and not novelties(apply_passes(model.graph, drop_outputs(others))):
         raise ModgraphError([NoNovelty(model=model.graph.name)])
-    inference = deterministic(model, export_pipeline(routing, novelty, others))
-    graph = inference.graph
+    whole = deterministic(model, export_pipeline(routing, novelty, others))
+    inference = deterministic(model, export_pipeline(routing, novelty, others, stepwise)) if stepwise else whole
+    graph, ports = inference.graph, StepPorts.from_graphs(whole.graph, inference.graph) if stepwise else None
     _check_model(inference)
     to_verified_json(graph)  # first of all: every reader of the bundle needs this graph
     described = describe(description, model.graph)
-    tried = Examples.from_arrays(graph, examples)
+    sequences = Examples.from_arrays(whole.graph, examples)
+    tried = sequences if ports is None else StepExamples(graph, model=inference, ports=ports, whole=sequences)
     traced = trace(inference, tried)
     verified = verify(inference, traced, tried)
+    if isinstance(tried, StepExamples):
+        verified = replace(verified, worst=max(verified.worst, verify_sequences(whole, inference, traced, tried)))
     changed = None
     if int8:
         exact, traced = traced, quantise(traced, inference)
-        changed = change(graph, exact, traced, tests or {"examples": Test(tried.sample())})
+        fit = (lambda arrays: arrays) if ports is None else ports.complete
+        changed = change(whole.graph, exact, traced, tests or {"examples": Test(sequences.sample())}, fit)
     if not routing:
         traced = traced.only(graph.outputs)
     left_out = find_omissions(model.graph, graph)
-    manifest = build_manifest(model.graph, inference, traced, verified, described, changed, left_out)
+    manifest = build_manifest(model.graph, inference, traced, verified, described, changed, left_out, ports)
     text = json_text(manifest, indent=1, ensure_ascii=False)
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
@@ -137,11 +148,10 @@ def export(
     return Report(target, sum(map(len, parts)), verified, graph, changed, left_out, seconds)
 
 
-def exportable(model: Model, left_out: Iterable[str] = ()) -> list[Model]:
+def exportable(model: Model, left_out: Iterable[str] = (), stepwise: bool = False) -> list[Model]:
     """The models for inference that a bundle without some outputs may contain: one for each treatment of novelty."""
-    pipelines = (WITHOUT_NOVELTY, BUNDLE, WITH_NOVELTY) if novelties(model.graph) else (BUNDLE,)
-    first = drop_outputs(left_out)
-    return [deterministic(model, (*first, *each)) for each in pipelines]
+    kinds = ((False, False), (True, False), (False, True)) if novelties(model.graph) else ((True, False),)
+    return [deterministic(model, export_pipeline(*each, left_out, stepwise)) for each in kinds]
 
 
 def deterministic(model: Model, pipeline: tuple[Pass, ...] = BUNDLE) -> Model:

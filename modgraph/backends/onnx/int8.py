@@ -192,8 +192,13 @@ class Change:
         }
 
 
-def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test]) -> Change:
-    """Compare a model before and after quantisation, both with records as outputs. Raises `ModgraphError`."""
+def change(
+    graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test], complete: Callable[[Arrays], Arrays]
+) -> Change:
+    """Compare a model before and after quantisation, both with records as outputs.
+
+    `complete` adds inputs that the graph lacks: caches of steps. Raises `ModgraphError`.
+    """
     sessions = Session(before), Session(after)
     examples, standalone, metrics = 0, 0.0, dict[str, tuple[float, float]]()
     outputs = dict.fromkeys(graph.outputs, 0.0)
@@ -202,6 +207,7 @@ def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test
     for name, test in tests.items():
         inputs = Examples.from_arrays(graph, test.inputs).given
         assert inputs is not None
+        inputs = complete(inputs)
         parts = [[session.run(batch) for session in sessions] for batch in _batches(inputs, BATCH)]
         for part in parts:
             for label, count in counts.items():

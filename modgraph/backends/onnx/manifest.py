@@ -11,6 +11,7 @@ from modgraph_runtime.integrity import FORMAT
 from modgraph.backends.errors import BadExamples, UnknownOutput
 from modgraph.backends.onnx.int8 import Change
 from modgraph.backends.onnx.operators import OPSET
+from modgraph.backends.onnx.steps import StepPorts, list_choice_records
 from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
@@ -83,27 +84,29 @@ def build_manifest(
     description: Mapping[str, Mapping[str, Any]],
     changed: Change | None,
     left_out: Mapping[str, list[str]],
+    steps: StepPorts | None = None,
 ) -> dict[str, Any]:
     """The manifest as JSON values.
 
     `trained` has the targets that the inference graph lacks. The verification is of the model before quantisation;
-    `changed` is what quantisation changed.
+    `changed` is what quantisation changed. The caches of `steps` are described apart from other inputs and outputs.
     """
     graph, targets = inference.graph, find_ranked_targets(trained)
     results = {**graph.outputs, **inference.routing_results()}
     ports = [_port(name, graph.type_of(results[name]), tensor) for name, tensor in traced.tensors.items()]
     for port in ports:
         port |= {"target": targets[port["name"]]} if port["name"] in targets and port["name"] in graph.outputs else {}
-    limits, classes = longest(graph), description["classes"]
+    whole, hidden = (graph, frozenset[str]()) if steps is None else (steps.whole, steps.hidden)
+    limits, classes = longest(whole), description["classes"]
     return {
         "format": FORMAT,
         "modgraph": VERSION,
         "model": graph.name,
         "parameters": to_json(graph)["parameters"],
-        "inputs": [_port(name, type_, name) for name, type_ in graph.input_types.items()],
-        "outputs": [port for port in ports if port["name"] in graph.outputs],
+        "inputs": [_port(name, type_, name) for name, type_ in graph.input_types.items() if name not in hidden],
+        "outputs": [port for port in ports if port["name"] in graph.outputs.keys() - hidden],
         "routing": [port for port in ports if port["name"] not in graph.outputs],
-        "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in find_padded_axes(graph)},
+        "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in find_padded_axes(whole)},
         "targets": {
             name: type_.as_json() for name, type_ in trained.target_types.items() if name not in left_out["targets"]
         },
@@ -127,11 +130,17 @@ def build_manifest(
         },
         **({"int8": changed.as_json()} if changed else {}),
         **({"left_out": left_out} if left_out["outputs"] else {}),
+        **({"stepwise": steps.as_json(_choices(inference, steps, traced))} if steps else {}),
         "opset": OPSET,
         "hash": graph.hash(),
         "weights": hash_of_weights(inference),
         "ir": to_json(graph),
     }
+
+
+def _choices(model: Model, steps: StepPorts, traced: Traced) -> dict[str, str]:
+    """The records of a bundle with the choice of each route that chooses modules for each token."""
+    return {route: record for route, record in list_choice_records(model, steps).items() if record in traced.tensors}
 
 
 def _port(name: str, type_: TensorType, tensor: str) -> dict[str, Any]:

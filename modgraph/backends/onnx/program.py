@@ -113,17 +113,19 @@ def _cast(x: Any, dtype: Any = None, *_: Any, **__: Any) -> Said:
     return aten._to_copy.default, (x,), {"dtype": dtype or x.meta["val"].dtype}
 
 
-def _move_axis(x: Any, source: int, target: int) -> Said:
+def _move_axes(x: Any, source: int | list[int], target: int | list[int]) -> Said:
     rank = x.meta["val"].dim()
-    axes = list(range(rank))
-    axes.insert(target % rank, axes.pop(source % rank))
-    return aten.permute.default, (x, axes), {}
+    pairs = [(source, target)] if isinstance(source, int) else zip(source, target, strict=True)  # type: ignore[arg-type]
+    moved = {new % rank: old % rank for old, new in pairs}
+    others = iter(axis for axis in range(rank) if axis not in moved.values())
+    return aten.permute.default, (x, [moved[at] if at in moved else next(others) for at in range(rank)]), {}
 
 
 SAID: Mapping[Any, Callable[..., Said]] = {
     aten.to.dtype: _cast,
     aten.to.dtype_layout: _cast,
-    aten.movedim.int: _move_axis,
+    aten.movedim.int: _move_axes,
+    aten.movedim.intlist: _move_axes,
     aten.numpy_T.default: lambda x: (aten.permute.default, (x, [*range(x.meta["val"].dim())][::-1]), {}),
     aten.index_add.default: lambda x, axis, places, rows: (
         aten.index_put.default,
@@ -131,6 +133,7 @@ SAID: Mapping[Any, Callable[..., Said]] = {
         {},
     ),
     aten.__and__.Tensor: lambda x, y: (aten.bitwise_and.Tensor, (x, y), {}),
+    aten.__or__.Tensor: lambda x, y: (aten.bitwise_or.Tensor, (x, y), {}),
     aten.detach_.default: lambda x: (aten.detach.default, (x,), {}),
 }
 SHAPES = {aten.reshape.default, aten.view.default, aten.flatten.using_ints, aten.unflatten.int}

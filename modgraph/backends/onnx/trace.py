@@ -30,6 +30,7 @@ from modgraph.ir import find_padded_axes
 from modgraph.version import VERSION
 
 TRACED_BATCH = 2
+PAST = ".past"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,10 @@ def trace(model: Model, examples: Examples) -> Traced:
     example = examples.draw(0, TRACED_BATCH, examples.lengths()[-1])
     # Number the axes: a user's name might mean something to torch.
     batch = torch.export.Dim("batch", min=1)
-    axes = {axis: torch.export.Dim(f"axis{at}", min=1) for at, axis in enumerate(find_padded_axes(graph))}
+    axes = {
+        axis: torch.export.Dim(f"axis{at}", min=0 if axis.endswith(PAST) else 1)
+        for at, axis in enumerate(find_padded_axes(graph))
+    }
     dynamic = tuple(
         {0: batch, **{at: axes[axis.lengths] for at, axis in enumerate(type_.shape, 1) if axis.is_padded}}
         for type_ in types.values()

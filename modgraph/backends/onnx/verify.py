@@ -15,6 +15,8 @@ import numpy as np
 import onnxruntime as ort
 import torch
 from modgraph_runtime.bundle import ORT_ERRORS, Bundle
+from modgraph_runtime.ports import LENGTH
+from modgraph_runtime.steps import Cache
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -153,11 +155,28 @@ def verify_bundle(verified: Verified, exact: bool, path: Any) -> None:
     Raises `ModgraphError`.
     """
     bundle, computed = Bundle(path), verified.expected
-    found = bundle.run(verified.inputs, routing=True)
+    found = bundle.run(verified.inputs, routing=True) if bundle.form is None else run_step(bundle, verified.inputs)
     expected = _arrays({**computed.outputs, **(computed.routing if bundle.routing else {})})
     wrong = _disagreements(relative_errors(expected, found), TOGETHER) if exact else []
     if wrong:
         raise ModgraphError(wrong)
+
+
+def run_step(bundle: Bundle, inputs: Values) -> Values:
+    """Run a stepwise bundle as users will, on inputs of its model: outputs, records and caches by name."""
+    form = bundle.form
+    assert form is not None, "only a stepwise bundle takes steps"
+    own = {port.along: inputs[name] for name, port in bundle.inputs.items() if port.dtype == LENGTH}
+    others = {
+        name: inputs[name] for name, port in bundle.inputs.items() if name != form.tokens and port.dtype != LENGTH
+    }
+    count = len(inputs[form.tokens])
+    past = next((inputs[name] for name, port in form.inputs.items() if port.along == f"{form.axis}.past"), None)
+    counts = tuple((np.zeros(count, int) if past is None else past).tolist())
+    cache = Cache({port.name: inputs[port.name] for port in form.caches}, counts, form.weights)
+    new = own[form.axis].tolist() if form.axis in own else None
+    step = bundle.step(inputs[form.tokens], cache, new, routing=True, others=others)
+    return {**step.outputs, **step.routing, **step.cache.values}
 
 
 def relative_errors(expected: Values, found: Values) -> dict[str, float]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import torch
+from modgraph_runtime.generation import Next, find_misfit
 from torch import Tensor
 
 from modgraph.backends.errors import BadPrompt, NoNextToken
@@ -18,17 +18,6 @@ from modgraph.ir import Graph, longest
 from modgraph.passes.incremental import find_tokens
 
 
-@dataclass(frozen=True)
-class Next:
-    """The next token of each sequence; None where it has ended.
-
-    `modules` has the modules that the last token before it chose, by sequence and route, if asked for.
-    """
-
-    tokens: tuple[int | None, ...]
-    modules: Mapping[int, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
-
-
 class Generator:
     """Continues sequences of tokens of a model, whose output gives the logits of the next token for each token.
 
@@ -38,10 +27,13 @@ class Generator:
     def __init__(self, model: Model, output: str = "") -> None:
         self.output = find_logits(model.graph, output)
         self.step = Stepwise(model)
-        self.words = model.graph.input_types[self.step.tokens].size or 0
+        self.tokens = self.step.tokens
+        self.words = model.graph.input_types[self.tokens].size or 0
         self.longest = longest(model.graph).get(self.step.along)
         self.device = next(model.parameters()).device
-        self.choices = dict(self._list_choices())  # the record with the choice of each route of tokens
+        self.choices = dict(
+            list_choices(self.step.model.graph, self.step.along)
+        )  # the record with the choice of each route of tokens
 
     def run(
         self,
@@ -73,14 +65,6 @@ class Generator:
             found = self.step(picked[kept].unsqueeze(1), cache, routing=routing)
         yield Next((None,) * len(prompts), self._modules(found.routing, rows, last))
 
-    def _list_choices(self) -> Iterator[tuple[str, str]]:
-        for decision in self.step.model.graph.decisions():
-            record, along = decision.record_as(Role.CHOICE), self.step.along
-            if record is not None and decision.part.scan is None:
-                shape = self.step.model.graph.type_of(decision.results[record]).shape
-                if shape[0].name == along:
-                    yield decision.label, f"{decision.label}.{record}"
-
     def _modules(
         self, routing: Mapping[str, Tensor], rows: Sequence[int], last: Sequence[int]
     ) -> dict[int, dict[str, tuple[int, ...]]]:
@@ -95,13 +79,17 @@ class Generator:
     def check(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:
         """Raise `ModgraphError` for prompts that are empty, have ids beyond the words, or become too long."""
         for number, prompt in enumerate(prompts, start=1):
-            beyond = [each for each in prompt if not 0 <= each < self.words]
-            reason = f"its id {beyond[0]} is not one of {self.words:,} words" if beyond else ""
-            reason = reason if prompt else "it has no words"
-            if self.longest is not None and len(prompt) + tokens - 1 > self.longest:
-                reason = f"{len(prompt)} words and {tokens} more exceed the model's {self.longest} positions"
-            if reason:
+            if reason := find_misfit(prompt, tokens, self.words, self.longest):
                 raise ModgraphError([BadPrompt(number=number, reason=reason)])
+
+
+def list_choices(graph: Graph, axis: str) -> Iterator[tuple[str, str]]:
+    """The routes that choose modules for each token along an axis, and the full names of the records that say which."""
+    for decision in graph.decisions():
+        record = decision.record_as(Role.CHOICE)
+        shape = () if record is None else graph.type_of(decision.results[record]).shape
+        if shape and decision.part.scan is None and shape[0].name == axis:
+            yield decision.label, f"{decision.label}.{record}"
 
 
 def find_logits(graph: Graph, output: str = "") -> str:

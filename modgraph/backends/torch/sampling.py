@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
+from modgraph_runtime.generation import Sampling
 from torch import Tensor
 
 from modgraph.backends.torch.initial import make_generator
 
 
-@dataclass(frozen=True)
-class Sampler:
-    """How the next token follows from its logits.
-
-    Temperature 0 takes the most likely token, of equal ones the first. A higher one divides the logits; then only the
-    `top_k` most likely tokens are left, and of these the fewest whose probabilities sum to `top_p` (nucleus sampling,
-    Holtzman et al., 2020). Raises `ValueError` for values out of range.
-    """
-
-    temperature: float = 0.0
-    top_k: int | None = None
-    top_p: float | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.temperature < float("inf"):
-            raise ValueError(f"temperature must be 0 or more, not {self.temperature}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1, not {self.top_k}")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+class Sampler(Sampling):
+    """Samples the next token by torch, whose noise is not that of other runtimes."""
 
     def sample(self, logits: Tensor, samples: Sequence[int], place: int) -> Tensor:
         """Sample a token for each row of logits [B, V]: [B].

@@ -1,0 +1,152 @@
+"""Continues sequences of tokens by a stepwise bundle. The words and their meaning are those of `Model.generate`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from modgraph_runtime.ports import Array, BundleError
+from modgraph_runtime.steps import AGAIN, Step
+
+if TYPE_CHECKING:
+    from modgraph_runtime.bundle import Bundle
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token follows from its logits.
+
+    Temperature 0 takes the most likely token, of equal ones the first. A higher one divides the logits; then only the
+    `top_k` most likely tokens are left, and of these the fewest whose probabilities sum to `top_p` (nucleus sampling,
+    Holtzman et al., 2020). Raises `ValueError` for values out of range.
+    """
+
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < float("inf"):
+            raise ValueError(f"temperature must be 0 or more, not {self.temperature}")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k must be at least 1, not {self.top_k}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+
+
+@dataclass(frozen=True)
+class Sampler(Sampling):
+    """Samples by numpy. The noise of numpy is not that of torch: equal seeds sample other tokens, equally likely."""
+
+    def sample(self, logits: Array, samples: Sequence[int], place: int) -> Array:
+        """Sample a token for each row of logits [B, V]: [B].
+
+        The noise of a row is a function of the seed, its number in `samples` and the place: other rows do not matter.
+        """
+        if not self.temperature:
+            return np.asarray(logits.argmax(-1))
+        found = self.narrow(logits.astype(np.float64) / self.temperature)
+        draws = [np.random.default_rng([self.seed % 2**64, each, place]) for each in samples]
+        return np.asarray((found + np.stack([each.gumbel(size=found.shape[-1]) for each in draws])).argmax(-1))
+
+    def narrow(self, logits: Array) -> Array:
+        """Set the logits [B, V] of tokens that are left out to minus infinity."""
+        order = np.argsort(-logits, axis=-1, kind="stable")
+        ranked = np.take_along_axis(logits, order, -1)
+        kept = np.ones(ranked.shape, bool)
+        if self.top_k is not None:
+            kept[..., self.top_k :] = False
+        if self.top_p is not None:
+            powers = np.where(kept, np.exp(ranked - ranked[..., :1]), 0)
+            shares = powers / powers.sum(-1, keepdims=True)
+            kept &= shares.cumsum(-1) - shares < self.top_p
+        found = np.full_like(logits, -np.inf)
+        np.put_along_axis(found, order, np.where(kept, ranked, -np.inf), -1)
+        return found
+
+
+@dataclass(frozen=True)
+class Next:
+    """The next token of each sequence; None where it has ended.
+
+    `modules` has the modules that the last token before it chose, by sequence and route, if asked for.
+    """
+
+    tokens: tuple[int | None, ...]
+    modules: Mapping[int, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+
+
+class Generator:
+    """Continues sequences of tokens by a bundle. Raises `BundleError` if it gives no logits of the next token."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        if bundle.form is None:
+            raise BundleError(f'"{bundle.path}" takes no token after another', AGAIN)
+        if bundle.form.logits not in bundle.outputs:
+            reason = f'"{bundle.path}" has no output with the logits of the next token'
+            raise BundleError(reason, "export that output too, or sample from step(tokens) yourself")
+        self.bundle, self.form, self.logits = bundle, bundle.form, bundle.form.logits
+        self.tokens, self.longest = self.form.tokens, self.form.longest
+        self.words = bundle.inputs[self.tokens].size or 0
+        self.choices = self.form.choices if bundle.routing else {}
+
+    def run(
+        self,
+        prompts: Sequence[Sequence[int]],
+        tokens: int,
+        sampler: Sampler,
+        stop: Collection[int] = (),
+        routing: bool = False,
+    ) -> Iterator[Next]:
+        """Yield the next token of each prompt, one after another, until all have met a `stop` token or have `tokens`.
+
+        A stop token is yielded. Prompts may differ in length. Raises `BundleError` for prompts that do not fit.
+        """
+        self.check(prompts, tokens)
+        lengths = [len(each) for each in prompts]
+        padded = np.array([[*each, *[0] * (max(lengths) - len(each))] for each in prompts], np.int64)
+        rows = list(range(len(prompts)))
+        found = self.bundle.step(padded, lengths=lengths, routing=routing)
+        last = [length - 1 for length in lengths]
+        for place in range(tokens):
+            picked = sampler.sample(found.outputs[self.logits][range(len(rows)), last], rows, place)
+            listed = dict(zip(rows, picked.tolist(), strict=True))
+            yield Next(tuple(map(listed.get, range(len(prompts)))), self._modules(found, rows, last))
+            kept = [at for at, row in enumerate(rows) if listed[row] not in stop]
+            if not kept or (place == tokens - 1 and not routing):
+                return
+            cache = found.cache if len(kept) == len(rows) else found.cache.take(kept)
+            rows, last = [rows[at] for at in kept], [0] * len(kept)
+            found = self.bundle.step(picked[kept][:, None], cache, routing=routing)
+        yield Next((None,) * len(prompts), self._modules(found, rows, last))
+
+    def check(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:
+        """Raise `BundleError` for prompts that are empty, have ids beyond the words, or become too long."""
+        if not len(prompts):
+            raise BundleError("there is no prompt", "give lists of ids: generate([[1, 2]])")
+        for number, prompt in enumerate(prompts, start=1):
+            if reason := find_misfit(prompt, tokens, self.words, self.longest):
+                raise BundleError(f"cannot continue prompt {number}: {reason}")
+
+    def _modules(self, found: Step, rows: Sequence[int], last: Sequence[int]) -> dict[int, dict[str, tuple[int, ...]]]:
+        """The modules that a token of each example chose, by route."""
+        modules: dict[int, dict[str, tuple[int, ...]]] = {row: {} for row in rows}
+        for route, record in self.choices.items() if found.routing else ():
+            picked = found.routing[record][range(len(rows)), last]
+            for row, each in zip(rows, picked.reshape(len(rows), -1, picked.shape[-1]), strict=True):
+                modules[row][route] = tuple(np.flatnonzero((each != 0).any(0)).tolist())
+        return modules
+
+
+def find_misfit(prompt: Sequence[int], tokens: int, words: int, longest: int | None) -> str:
+    """Why a prompt cannot be continued by so many tokens; empty if it can."""
+    beyond = [each for each in prompt if not 0 <= each < words]
+    if not len(prompt):
+        return "it has no words"
+    if longest is not None and len(prompt) + tokens - 1 > longest:
+        return f"{len(prompt)} words and {tokens} more exceed the model's {longest} positions"
+    return f"its id {beyond[0]} is not one of {words:,} words" if beyond else ""
