@@ -20,12 +20,13 @@ USAGE = (
     'modgraph generate runs/mine --prompt "in the beginning"',
     'modgraph generate runs/mine --prompt "and he said" --temperature 0.8 --top-p 0.9 --samples 3',
     'modgraph generate runs/mine --prompt "the king" --trace',
+    'modgraph generate mine.onnx --prompt "in the beginning"',
 )
 COLOURS = (196, 39, 34, 208, 129, 220, 51, 201, 94, 118, 27, 160)  # of a terminal with 256
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="RUN", help="a run's folder")
+    parser.add_argument("path", metavar="RUN|model.onnx", help="a run's folder, or a bundle of export --stepwise")
     parser.add_argument(
         "--prompt", metavar="TEXT", action="append", required=True, help="a text to continue; repeatable"
     )
@@ -41,12 +42,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from modgraph.backends.torch.sampling import Sampler
+    from modgraph_runtime.generation import Sampling
+
     from modgraph.prediction.continuation import Continuation
     from modgraph.prediction.errors import BadSampling
 
     try:
-        sampler = Sampler(options.temperature, options.top_k, options.top_p, options.seed)
+        sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
         for name in ("tokens", "samples"):
             if getattr(options, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(options, name)}")
@@ -57,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         log.warning(render_all(unknown))
     prompts = [prompt for prompt in options.prompt for _ in range(options.samples)]
     route = None if options.trace is None else model.find_route(options.trace)
-    words = model.run(prompts, options.tokens, sampler, options.stop, trace=route is not None)
+    words = model.run(prompts, options.tokens, sampling, options.stop, trace=route is not None)
     if options.json:
         print_json(prompts, [*words])
     else:

@@ -1,19 +1,21 @@
-"""Continues texts by a run's language model, word by word."""
+"""Continues texts by the language model of a run or a bundle, word by word."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.prediction.errors import NoSuchRoute, NoTexts, UnknownStop, UnknownWords
 from modgraph.prediction.texts import encode_texts, split_words
 
 if TYPE_CHECKING:
-    from modgraph.backends.torch.generation import Next
-    from modgraph.backends.torch.sampling import Sampler
+    from modgraph_runtime.generation import Next, Sampling
+
+    from modgraph.prediction.facts import Facts
 
 CLOSING = re.compile(r"[.,;:!?)\]}'’”]+")  # signs that stand at the end of the word before
 
@@ -32,21 +34,17 @@ class Word:
 
 
 class Continuation:
-    """A run's language model and the words of its data. Raises `ModgraphError` if it cannot continue texts."""
+    """The language model of a run or a bundle, and its words. Raises `ModgraphError` if it cannot continue texts."""
 
     def __init__(self, path: str) -> None:
-        from modgraph.backends.torch.generation import Generator
-        from modgraph.prediction.of_run import load_model
-
-        facts, model = load_model(path)
-        self.generator = Generator(model)
-        name = self.generator.step.tokens
+        facts, self.generator, self.sampler = _open_bundle(path) if Path(path).suffix == ".onnx" else _open_run(path)
+        name = self.generator.tokens
         if name not in facts.text_inputs():
             raise ModgraphError([NoTexts(origin=facts.origin, name=name)])
         self.words, self.how, self.origin = [*map(str, facts.words[name])], facts.preprocessing[name], facts.origin
 
     def run(
-        self, prompts: Sequence[str], tokens: int, sampler: Sampler, stop: Sequence[str] = (), trace: bool = False
+        self, prompts: Sequence[str], tokens: int, sampling: Sampling, stop: Sequence[str] = (), trace: bool = False
     ) -> Iterator[Word]:
         """Yield new words, of all texts in turn. A text ends before a `stop` word.
 
@@ -55,6 +53,7 @@ class Continuation:
         ids = encode_texts(prompts, self.words, self.how)
         ends = {self._id_of(word) for word in stop}
         self.generator.check(ids, tokens)
+        sampler = self.sampler(**asdict(sampling))
         return self._run(ids, self.generator.run(ids, tokens, sampler, ends, routing=trace), ends, trace)
 
     def _run(self, ids: Sequence[Sequence[int]], steps: Iterator[Next], ends: set[int], trace: bool) -> Iterator[Word]:
@@ -79,6 +78,8 @@ class Continuation:
         if name in known or (known and not name):
             return name or known[-1]
         suggestion = did_you_mean(name, known, "routes that choose modules for each word: {known}")
+        if not known and self.origin.startswith("the bundle"):
+            suggestion = "export the bundle with its routers' records: --stepwise --routing"
         raise ModgraphError([NoSuchRoute(name=name or "any", origin=self.origin, suggestion=suggestion)])
 
     def find_unknown(self, prompts: Sequence[str]) -> list[Diagnostic]:
@@ -105,3 +106,21 @@ class Continuation:
         if before == self.how.get("end") or word == self.how.get("end"):
             return ""
         return "" if self.how.get("split") == "signs" and CLOSING.fullmatch(word) else " "
+
+
+def _open_run(path: str) -> tuple[Facts, Any, Any]:
+    from modgraph.backends.torch.generation import Generator
+    from modgraph.backends.torch.sampling import Sampler
+    from modgraph.prediction.of_run import load_model
+
+    facts, model = load_model(path)
+    return facts, Generator(model), Sampler
+
+
+def _open_bundle(path: str) -> tuple[Facts, Any, Any]:
+    from modgraph_runtime.generation import Sampler
+
+    from modgraph.prediction.of_bundle import BundleGenerator, open_bundle
+
+    facts, bundle = open_bundle(path)
+    return facts, BundleGenerator(bundle), Sampler

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from modgraph_runtime import Bundle, BundleError, Port
+from modgraph_runtime import Port
 from modgraph_runtime.ports import LENGTH, Array
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.ir import UnreadableGraph, from_json
 from modgraph.prediction.errors import NoClassNames, NothingToPredict
 from modgraph.prediction.examples import Examples, examples_of
 from modgraph.prediction.facts import Facts
@@ -85,15 +84,10 @@ def _open_run(path: str | Path) -> tuple[Facts, Compute]:
 
 
 def _open_bundle(path: str | Path, check: bool) -> tuple[Facts, Compute]:
-    from modgraph.backends.errors import BadBundle
+    from modgraph.prediction.of_bundle import open_bundle
 
-    try:
-        bundle = Bundle(path, check=check)
-        return Facts.from_bundle(bundle, from_json(bundle.manifest["ir"])), bundle.run
-    except BundleError as error:
-        raise ModgraphError([BadBundle.from_error(error)]) from error
-    except (LookupError, TypeError, UnreadableGraph) as error:
-        raise ModgraphError([BadBundle(reason=f'the manifest of "{path}" is damaged: {error}')]) from error
+    facts, bundle = open_bundle(path, check)
+    return facts, bundle.run
 
 
 def _predict(every: Iterable[Examples], facts: Facts, compute: Compute) -> Predictions:

@@ -98,3 +98,58 @@ def test_unknown_words_are_named_and_count_as_unk(trained: Path, capsys: Printed
 def test_what_is_no_language_model_is_refused(tmp_path: Path, capsys: Printed) -> None:
     code, _, err = generate(capsys, tmp_path, "--prompt", "the")
     assert code == 1 and "error[MG" in err
+
+
+@pytest.fixture(scope="module")
+def bundle(trained: Path) -> Path:
+    path = trained.parent / "m.onnx"
+    assert main(["export", str(trained), "-o", str(path), "--stepwise", "--routing", "--quiet"]) == 0
+    return path
+
+
+def test_a_bundle_continues_texts_as_its_run(trained: Path, bundle: Path, capsys: Printed) -> None:
+    for words in (
+        ("--prompt", "the cat", "--tokens", 4, "--stop", "<eos>"),
+        ("--prompt", "the", "--prompt", "the dog saw", "--samples", 2, "--tokens", 3, "--trace"),
+        ("--prompt", "the cat", "--tokens", 3, "--trace", "--json"),
+        ("--prompt", "the zebra", "--tokens", 2),
+    ):
+        code, out, err = generate(capsys, bundle, *words)
+        _, expected, warned = generate(capsys, trained, *words)
+        assert (code, out) == (0, expected) and ("zebra" in err) == ("zebra" in warned)
+    settings = "--temperature", 1.5, "--seed", 3, "--tokens", 8
+    sampled = generate(capsys, bundle, "--prompt", "the", *settings)
+    assert sampled == generate(capsys, bundle, "--prompt", "the", *settings)
+
+
+def test_predictions_and_comparisons_take_stepwise_bundles(trained: Path, bundle: Path, capsys: Printed) -> None:
+    (trained.parent / "lines.txt").write_text("the cat saw\nthe dog\n")
+    printed = {}
+    for path in (trained, bundle):
+        assert main(["predict", str(path), str(trained.parent / "lines.txt")]) == 0
+        printed[path] = capsys.readouterr().out
+    assert printed[trained] == printed[bundle]
+    assert main(["diff", str(trained), str(bundle)]) == 0
+    assert "equal" in capsys.readouterr().out
+    assert main(["eval", str(trained), "--bundle", str(bundle)]) == 0
+
+
+@pytest.mark.parametrize("words", [each for each in WRONG if each])
+def test_what_is_wrong_with_a_bundle_is_reported(bundle: Path, capsys: Printed, words: tuple[str, ...]) -> None:
+    try:
+        code, out, err = generate(capsys, bundle, *words)
+    except SystemExit as end:
+        code, (out, err) = end.code, capsys.readouterr()
+    assert code == 1 and WRONG[words] in err and out == "", err
+
+
+def test_a_bundle_that_cannot_continue_says_how_to_export_it(trained: Path, tmp_path: Path, capsys: Printed) -> None:
+    plain, untraced = tmp_path / "plain.onnx", tmp_path / "untraced.onnx"
+    main(["export", str(trained), "-o", str(plain), "--quiet"])
+    main(["export", str(trained), "-o", str(untraced), "--stepwise", "--quiet"])
+    code, _, err = generate(capsys, plain, "--prompt", "the")
+    assert code == 1 and "MG727" in err and "--stepwise" in err, err
+    code, _, err = generate(capsys, untraced, "--prompt", "the", "--trace")
+    assert code == 1 and "MG564" in err and "--stepwise --routing" in err
+    code, _, err = generate(capsys, tmp_path / "none.onnx", "--prompt", "the")
+    assert code == 1 and "MG706" in err and "no such file" in err
