@@ -12,7 +12,9 @@ __all__ = ["MissingWebAssembly", "available", "files"]
 FOLDER = Path(__file__).parent
 SCRIPTS = [
     f"{name}.js"
-    for name in "modgraph bundle arrays errors integrity manifest ports preprocess source tokenizer".split()
+    for name in (
+        "modgraph bundle arrays errors generation integrity manifest ports preprocess source steps tokenizer".split()
+    )
 ]
 WEBASSEMBLY = ["ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"]
 DIGESTS = ["sha2.js", "_md.js", "_u64.js", "utils.js"]

@@ -77,3 +77,11 @@ export function asFloat32(data) {
 export function asInt64(data) {
   return data instanceof BigInt64Array ? data : BigInt64Array.from(data, BigInt);
 }
+
+// Where the largest of some values is, the first of equal ones; what is not a number counts as largest.
+export function largest(values) {
+  let best = 0;
+  for (let n = 1; n < values.length && !Number.isNaN(values[best]); n++)
+    if (values[n] > values[best] || Number.isNaN(values[n])) best = n;
+  return best;
+}

@@ -1,10 +1,13 @@
 // A bundle: an ONNX model with a manifest that says what goes in and what comes out.
 
+import { largest } from "./arrays.js";
 import { BundleError } from "./errors.js";
+import { Generator, Sampler } from "./generation.js";
 import { damageOf } from "./integrity.js";
 import { metadataOf } from "./manifest.js";
 import { BATCH, FLOAT, checkAxes, Inputs, Port } from "./ports.js";
 import { contentOf, titleOf } from "./source.js";
+import { AGAIN, StepForm } from "./steps.js";
 
 const FORMAT = 1;
 const MANIFEST_KEY = "modgraph"; // of the manifest among a model's properties
@@ -13,7 +16,8 @@ const MANIFEST_KEY = "modgraph"; // of the manifest among a model's properties
 //
 // `inputs`, `outputs` and `routing` (what its routers decided) are ports by name; `manifest` is all that was written
 // about the model. `targets` and `leftOut` are names that arrays for it may have and that it does not take: what it was
-// trained on, and what goes with outputs of the model that it leaves out.
+// trained on, and what goes with outputs of the model that it leaves out. `form` tells how a stepwise bundle takes tokens
+// one after another; it is null for others.
 export class Bundle {
   #title;
   #session;
@@ -48,13 +52,15 @@ export class Bundle {
         this[group] = byName(required(manifest, group).map((entry) => Port.of(entry, classes)));
       const limits = Object.entries(axes).filter(([, axis]) => "longest" in axis);
       const longest = new Map(limits.map(([axis, known]) => [axis, known.longest]));
-      checkAxes(this.inputs, { ...this.outputs, ...this.routing }, longest);
+      this.form = StepForm.of(manifest);
+      const before = this.form?.inputs ?? {}, after = this.form?.outputs ?? {};
+      checkAxes([this.inputs, before, after].flatMap((ports) => Object.values(ports)), { ...this.outputs, ...this.routing }, longest);
       this.#inputs = new Inputs(this.inputs, longest);
       this.targets = new Set(Array.from(targets instanceof Array ? targets : Object.keys(targets), String));
       namesIn(without, "outputs");
       this.leftOut = new Set([...namesIn(without, "inputs"), ...namesIn(without, "targets")]);
-      hold(this.inputs, this.#session.inputMetadata);
-      hold({ ...this.outputs, ...this.routing }, this.#session.outputMetadata);
+      hold({ ...this.inputs, ...before }, this.#session.inputMetadata);
+      hold({ ...this.outputs, ...this.routing, ...after }, this.#session.outputMetadata);
     } catch (error) {
       throw new BundleError(`the manifest of ${this.#title} is damaged: ${error.message}`, "", { cause: error });
     }
@@ -62,27 +68,76 @@ export class Bundle {
 
   // Outputs by name, {data, shape}, examples first; with `routing`, what the routers decided too.
   //
-  // Large batches are computed `chunk` examples at a time. Throws `BundleError` where arrays do not fit.
+  // Large batches are computed `chunk` examples at a time. A stepwise bundle takes whole sequences, from their first token
+  // on. Throws `BundleError` where arrays do not fit.
   async run(inputs = {}, { routing = false, chunk = 1024 } = {}) {
     if (!this.#session) throw new BundleError(`${this.#title} was released`);
     if (!Number.isInteger(chunk) || chunk < 1) throw new BundleError(`chunk must be a whole number from 1, not ${chunk}`);
     const { arrays, lengths } = this.#inputs.fitted(inputs), examples = lengths.get(BATCH);
     const ports = Object.values(routing ? { ...this.outputs, ...this.routing } : this.outputs);
     if (!examples) return valuesBy(ports, (port) => joined([], emptyShape(port, lengths), port));
-    const parts = [];
-    for (let at = 0; at < examples; at += chunk) parts.push(await this.#part(arrays, ports, at, Math.min(chunk, examples - at)));
+    const feed = this.#feed(arrays, this.form && this.form.feed(this.form.begin(examples), this.#countNew(arrays, lengths))), parts = [];
+    for (let at = 0; at < examples; at += chunk)
+      parts.push(await this.#compute(feed.map((each) => rowsOf(each, at, Math.min(chunk, examples - at))), ports));
     return valuesBy(ports, (port) => {
       const tensors = parts.map((part) => part[port.tensor]);
       return joined(tensors.map((tensor) => tensor.data), [examples, ...tensors[0].dims.slice(1)], port);
     });
   }
 
-  async #part(arrays, ports, at, count) {
+  // Outputs for new tokens [B, n, …], which follow those of a cache: the step of a sampler of one's own. Gives
+  // {outputs, routing, cache}. Without a cache they are the first; without `lengths` every example has all n. `others` are
+  // further inputs by name. Throws `BundleError` where the bundle is not stepwise, or something does not fit.
+  async step(tokens, { cache, lengths, routing = false, others = {} } = {}) {
+    if (!this.#session) throw new BundleError(`${this.#title} was released`);
+    const form = this.form;
+    if (!form) throw new BundleError(`${this.#title} takes no token after another`, AGAIN);
+    const own = this.#lengthOfTokens(), named = lengths === undefined || !own ? {} : { [own]: lengths };
+    const { arrays, lengths: found } = this.#inputs.fitted({ [form.tokens]: tokens, ...others, ...named });
+    const counted = lengths === undefined || own ? this.#countNew(arrays, found) : [...lengths];
+    if (!counted.length || Math.min(...counted) < 1)
+      throw new BundleError("each example of a step has at least one new token", "leave out those that have ended");
+    const before = cache ?? form.begin(counted.length), given = Object.values(this.outputs), records = routing ? Object.values(this.routing) : [];
+    const results = await this.#compute(this.#feed(arrays, form.feed(before, counted)), [...given, ...records, ...Object.values(form.outputs)]);
+    const values = (ports) => valuesBy(ports, (port) => joined([results[port.tensor].data], results[port.tensor].dims, port));
+    return { outputs: values(given), routing: values(records), cache: form.follow(before, counted, results) };
+  }
+
+  // The next tokens of prompts, lists of ids that may differ in length, as they come: {tokens, modules}, by prompt, with
+  // null where one has ended; `modules` with `routing`. Throws `BundleError` and `RangeError`, before the first.
+  stream(prompts, { tokens = 64, stop = [], routing = false, ...sampling } = {}) {
+    return new Generator(this, this.#title).run(prompts, tokens, new Sampler(sampling), new Set(stop), routing);
+  }
+
+  // Continues prompts by up to so many tokens: the new ids of each, as `stream` gives them.
+  //
+  // A sequence ends before a `stop` token. Temperature 0 takes the most likely token; others are sampled by noise of a
+  // `seed`, which is not that of Python.
+  async generate(prompts, options = {}) {
+    const found = Array.from(prompts, () => []), stop = new Set(options.stop);
+    for await (const { tokens } of this.stream(prompts, options))
+      tokens.forEach((token, row) => { if (token !== null && !stop.has(token)) found[row].push(token); });
+    return found;
+  }
+
+  // The input with the number of new tokens of each example, where the model reads it.
+  #lengthOfTokens() {
+    return Object.values(this.inputs).find((port) => port.along === this.form.axis)?.name;
+  }
+
+  #countNew(arrays, lengths) {
+    const own = this.#lengthOfTokens();
+    return own ? Array.from(arrays[own].data, Number) : Array(lengths.get(BATCH)).fill(lengths.get(this.form.axis));
+  }
+
+  // What a model is given: its inputs, and those that follow from earlier steps.
+  #feed(arrays, more) {
+    return [...Object.entries(arrays).map(([name, array]) => ({ port: this.inputs[name], ...array })), ...(more ?? [])];
+  }
+
+  async #compute(given, ports) {
     const feed = Object.create(null);
-    for (const [name, { data, shape }] of Object.entries(arrays)) {
-      const port = this.inputs[name], each = shape.slice(1).reduce((product, axis) => product * axis, 1);
-      feed[port.tensor] = new this.#ort.Tensor(port.kind, data.subarray(at * each, (at + count) * each), [count, ...shape.slice(1)]);
-    }
+    for (const { port, data, shape } of given) feed[port.tensor] = new this.#ort.Tensor(port.kind, data, shape);
     try {
       return await this.#session.run(feed, ports.map((port) => port.tensor));
     } catch (error) {
@@ -199,17 +254,15 @@ function emptyShape(port, lengths) {
   return [0, ...port.shape.map((axis) => (typeof axis === "number" ? axis : lengths.get(axis)))];
 }
 
-// Where the largest of some values is, the first of equal ones; what is not a number counts as largest.
-function largest(values) {
-  let best = 0;
-  for (let n = 1; n < values.length && !Number.isNaN(values[best]); n++)
-    if (values[n] > values[best] || Number.isNaN(values[n])) best = n;
-  return best;
-}
-
 function required(manifest, key) {
   if (!Array.isArray(manifest[key])) throw new TypeError(`it has no list of ${key}`);
   return manifest[key];
+}
+
+// Some examples of an array.
+function rowsOf({ port, data, shape }, at, count) {
+  const each = shape.slice(1).reduce((product, axis) => product * axis, 1);
+  return { port, data: data.subarray(at * each, (at + count) * each), shape: [count, ...shape.slice(1)] };
 }
 
 // Without a prototype, so that a port may have any name.

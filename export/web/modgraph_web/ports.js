@@ -53,10 +53,10 @@ function isLength(axis) {
   return Number.isSafeInteger(axis) && axis >= 1;
 }
 
-// Throws `TypeError` for an axis of any length that no input has, or a bound that is no length.
+// Throws `TypeError` for an axis of any length that none of a list of inputs has, or a bound that is no length.
 export function checkAxes(inputs, outputs, longest) {
   const axesOf = (ports) => Object.values(ports).flatMap((port) => port.shape.filter((axis) => typeof axis === "string"));
-  const known = new Set(axesOf(inputs)), ends = Object.values(inputs).filter((port) => port.dtype === LENGTH);
+  const known = new Set(axesOf(inputs)), ends = inputs.filter((port) => port.dtype === LENGTH);
   const unknown = [...axesOf(outputs), ...ends.map((port) => port.along)].filter((axis) => !known.has(axis)).sort();
   if (unknown.length) throw new TypeError(`no input has the axis "${unknown[0]}"`);
   if (![...longest.values()].every(isLength)) throw new TypeError("the longest length of an axis is no length");

@@ -1,0 +1,125 @@
+// Continues sequences of tokens by a stepwise bundle. The options and their meaning are those of Python.
+
+import { largest } from "./arrays.js";
+import { BundleError } from "./errors.js";
+import { AGAIN } from "./steps.js";
+
+// How the next token follows from its logits. Temperature 0 takes the most likely one, of equal ones the first. A higher
+// one divides the logits; then only the `topK` most likely tokens are left, and of these the fewest whose probabilities sum
+// to `topP`. Throws `RangeError` for values out of range.
+export class Sampler {
+  constructor({ temperature = 0, topK = null, topP = null, seed = 0 } = {}) {
+    if (!(temperature >= 0 && temperature < Infinity)) throw new RangeError(`temperature must be 0 or more, not ${temperature}`);
+    if (topK !== null && !(Number.isInteger(topK) && topK >= 1)) throw new RangeError(`topK must be at least 1, not ${topK}`);
+    if (topP !== null && !(topP > 0 && topP <= 1)) throw new RangeError(`topP must be above 0 and at most 1, not ${topP}`);
+    Object.assign(this, { temperature, topK, topP, seed });
+  }
+
+  // A token for logits. The noise is a function of the seed, the number of the sample and the place.
+  sample(logits, number, place) {
+    if (!this.temperature) return largest(logits);
+    const scaled = Float64Array.from(logits, (value) => value / this.temperature), random = noiseOf(this.seed, number, place);
+    const kept = this.#kept(scaled), noisy = kept.map((token) => scaled[token] - Math.log(-Math.log(random())));
+    return kept[largest(noisy)];
+  }
+
+  // The tokens that are left, the most likely first.
+  #kept(scaled) {
+    const order = Array.from(scaled.keys()).sort((a, b) => scaled[b] - scaled[a] || a - b).slice(0, this.topK ?? scaled.length);
+    if (this.topP === null) return order;
+    const powers = order.map((token) => Math.exp(scaled[token] - scaled[order[0]]));
+    const whole = powers.reduce((sum, power) => sum + power, 0);
+    let before = 0;
+    return order.filter((_, n) => {
+      const isKept = before < this.topP;
+      before += powers[n] / whole;
+      return isKept;
+    });
+  }
+}
+
+// Numbers between 0 and 1, without both (mulberry32, of a seed that mixes three).
+function noiseOf(...numbers) {
+  let state = numbers.reduce((mixed, number) => Math.imul(mixed ^ number, 0x9e3779b1) ^ (mixed >>> 15), 0x243f6a88);
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (((mixed ^ (mixed >>> 14)) >>> 0) + 0.5) / 2 ** 32;
+  };
+}
+
+// Continues sequences of tokens by a bundle. Throws `BundleError` where it gives no logits of the next token.
+export class Generator {
+  constructor(bundle, title) {
+    if (!bundle.form) throw new BundleError(`${title} takes no token after another`, AGAIN);
+    if (!(bundle.form.logits in bundle.outputs)) 
+      throw new BundleError(`${title} has no output with the logits of the next token`, "export that output too, or sample from step(tokens) yourself");
+    this.bundle = bundle;
+    this.words = bundle.inputs[bundle.form.tokens].size ?? 0;
+    this.choices = Object.keys(bundle.routing).length ? Object.entries(bundle.form.choices) : [];
+  }
+
+  run(prompts, tokens, sampler, stop, routing) {
+    this.#check(prompts, tokens);
+    return this.#run(prompts, tokens, sampler, stop, routing);
+  }
+
+  async *#run(prompts, tokens, sampler, stop, routing) {
+    const { logits } = this.bundle.form, most = Math.max(...prompts.map((each) => each.length));
+    const padded = { data: Int32Array.from(prompts.flatMap((each) => [...each, ...Array(most - each.length).fill(0)])), shape: [prompts.length, most] };
+    let rows = prompts.map((_, row) => row), last = prompts.map((each) => each.length - 1);
+    let found = await this.bundle.step(padded, { lengths: prompts.map((each) => each.length), routing });
+    for (let place = 0; place < tokens; place++) {
+      const picked = rows.map((row, at) => sampler.sample(rowAt(found.outputs[logits], at, last[at]), row, place));
+      const next = Array(prompts.length).fill(null);
+      rows.forEach((row, at) => { next[row] = picked[at]; });
+      yield { tokens: next, modules: this.#modules(found, rows, last, routing) };
+      const kept = [...rows.keys()].filter((at) => !stop.has(picked[at]));
+      if (!kept.length || (place === tokens - 1 && !routing)) return;
+      const cache = kept.length === rows.length ? found.cache : found.cache.take(kept);
+      const data = Int32Array.from(kept, (at) => picked[at]);
+      rows = kept.map((at) => rows[at]);
+      last = kept.map(() => 0);
+      found = await this.bundle.step({ data, shape: [kept.length, 1] }, { cache, routing });
+    }
+    yield { tokens: Array(prompts.length).fill(null), modules: this.#modules(found, rows, last, routing) };
+  }
+
+  // The modules that the last token of each sequence chose: by sequence, an object of lists by route.
+  #modules(found, rows, last, routing) {
+    const modules = {};
+    if (!routing) return modules;
+    rows.forEach((row, at) => {
+      modules[row] = Object.fromEntries(this.choices.map(([route, record]) => {
+        const size = found.routing[record].shape.at(-1), picked = new Set();
+        rowAt(found.routing[record], at, last[at]).forEach((value, n) => { if (value !== 0) picked.add(n % size); });
+        return [route, [...picked].sort((a, b) => a - b)];
+      }));
+    });
+    return modules;
+  }
+
+  // Throws `BundleError` for prompts that are empty, have ids beyond the words, or become too long.
+  #check(prompts, tokens) {
+    if (!prompts.length) throw new BundleError("there is no prompt", "give lists of ids: generate([[1, 2]])");
+    prompts.forEach((prompt, n) => {
+      const reason = misfitOf(prompt, tokens, this.words, this.bundle.form.longest);
+      if (reason) throw new BundleError(`cannot continue prompt ${n + 1}: ${reason}`);
+    });
+  }
+}
+
+function misfitOf(prompt, tokens, words, longest) {
+  if (!prompt.length) return "it has no words";
+  if (longest !== null && prompt.length + tokens - 1 > longest)
+    return `${prompt.length} words and ${tokens} more exceed the model's ${longest} positions`;
+  const beyond = prompt.find((id) => !(Number.isInteger(id) && id >= 0 && id < words));
+  return beyond === undefined ? "" : `its id ${beyond} is not one of ${words.toLocaleString("en-US")} words`;
+}
+
+// The values of a token of an example, in an array [B, tokens, …].
+function rowAt({ data, shape }, example, place) {
+  const size = shape.slice(2).reduce((product, axis) => product * axis, 1), at = (example * shape[1] + place) * size;
+  return data.subarray(at, at + size);
+}

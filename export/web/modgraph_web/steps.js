@@ -1,0 +1,93 @@
+// What a stepwise bundle keeps of earlier tokens: caches, which a step takes from the one before.
+
+import { BundleError } from "./errors.js";
+import { FLOAT, Port } from "./ports.js";
+
+export const AGAIN = "export it so: modgraph export RUN -o model.onnx --stepwise";
+
+// What tokens have left behind: arrays by name, {data, shape}, and the number of tokens of each example. `weights` are
+// those of the bundle.
+export class Cache {
+  constructor(values, counts, weights) {
+    Object.assign(this, { values, counts, weights });
+  }
+
+  // The caches of some examples, in this order; an example may occur several times.
+  take(rows) {
+    const values = Object.entries(this.values).map(([name, { data, shape }]) => {
+      const each = shape.slice(1).reduce((product, axis) => product * axis, 1), found = new data.constructor(rows.length * each);
+      rows.forEach((row, at) => found.set(data.subarray(row * each, (row + 1) * each), at * each));
+      return [name, { data: found, shape: [rows.length, ...shape.slice(1)] }];
+    });
+    return new Cache(Object.fromEntries(values), rows.map((row) => this.counts[row]), this.weights);
+  }
+}
+
+// How a bundle takes tokens one after another. `tokens` names its input, along `axis`; `logits` the output for the next
+// token, if it has one. `longest` bounds the number of tokens. `inputs` and `outputs` are ports of caches, and of lengths
+// that follow from them; `choices` are records with the modules of each route.
+export class StepForm {
+  // The form of a stepwise bundle, null for others. Throws `TypeError` if it makes no sense.
+  static of(manifest) {
+    if (!Object.hasOwn(manifest, "stepwise")) return null;
+    const { tokens, axis, logits = null, longest = null, caches, lengths = {}, choices = {} } = manifest.stepwise;
+    const form = new StepForm(), inputs = Object.create(null), outputs = Object.create(null);
+    for (const entry of caches) {
+      const shape = entry.shape.map((each) => (each === `${axis}.past` ? `${axis}.total` : each));
+      inputs[entry.name] = Port.of(entry, {});
+      outputs[entry.name] = Port.of({ ...entry, tensor: entry.next, shape }, {});
+    }
+    for (const [what, name] of Object.entries(lengths))
+      inputs[name] = Port.of({ name, dtype: "length", shape: [], of: `${axis}.${what}` }, {});
+    if (!(longest === null || Number.isSafeInteger(longest))) throw new TypeError("the number of its tokens is no whole number");
+    return Object.assign(form, { tokens, axis, logits, longest, inputs, outputs, choices, weights: manifest.weights ?? "" });
+  }
+
+  get caches() {
+    return Object.values(this.inputs).filter((port) => port.dtype !== "length");
+  }
+
+  // The cache before the first token.
+  begin(examples) {
+    const values = this.caches.map((port) => {
+      const shape = [examples, ...port.shape.map((axis) => (typeof axis === "string" ? 0 : axis))];
+      const size = shape.reduce((product, axis) => product * axis, 1);
+      return [port.name, { data: port.kind === FLOAT ? new Float32Array(size) : new BigInt64Array(size), shape }];
+    });
+    return new Cache(Object.fromEntries(values), Array(examples).fill(0), this.weights);
+  }
+
+  // What a step takes that has so many new tokens of each example: {port, data, shape}. Throws `BundleError`.
+  feed(cache, counted) {
+    this.#check(cache, counted);
+    const known = {
+      [`${this.axis}.past`]: cache.counts, [`${this.axis}.total`]: cache.counts.map((count, n) => count + counted[n]),
+    };
+    return Object.values(this.inputs).map((port) => port.dtype === "length"
+      ? { port, data: BigInt64Array.from(known[port.along], BigInt), shape: [counted.length] }
+      : { port, ...cache.values[port.name] });
+  }
+
+  // The cache after a step, whose tensors are given by name.
+  follow(cache, counted, results) {
+    const values = Object.values(this.outputs).map((port) => [port.name, { data: results[port.tensor].data, shape: [...results[port.tensor].dims] }]);
+    return new Cache(Object.fromEntries(values), cache.counts.map((count, n) => count + counted[n]), this.weights);
+  }
+
+  #check(cache, counted) {
+    if (!(cache instanceof Cache)) throw new BundleError("a cache is what a step left behind", "give step(…).cache");
+    if (cache.weights !== this.weights) throw new BundleError("the cache is of another bundle", "begin anew: step(tokens)");
+    if (cache.counts.length !== counted.length)
+      throw new BundleError(`the cache has ${cache.counts.length} examples, and the tokens have ${counted.length}`,
+        "take those that go on: cache.take(rows)");
+    const least = Math.max(0, ...cache.counts), most = Math.max(0, ...cache.counts.map((count, n) => count + counted[n]));
+    const fits = this.caches.every(({ name, shape }) => fitsShape(cache.values[name]?.shape, [counted.length, ...shape], least));
+    if (!fits) throw new BundleError("the arrays of the cache are not those that a step left behind", "give step(…).cache");
+    if (this.longest !== null && most > this.longest)
+      throw new BundleError(`${most} tokens are more than the ${this.longest} positions of the model`);
+  }
+}
+
+function fitsShape(found, wanted, least) {
+  return found?.length === wanted.length && wanted.every((axis, n) => (typeof axis === "string" ? found[n] >= least : found[n] === axis));
+}
