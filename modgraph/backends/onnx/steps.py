@@ -25,7 +25,8 @@ from modgraph.backends.torch import Model, make_generator
 from modgraph.backends.torch.generation import find_logits, list_choices
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.ir import Graph, longest
-from modgraph.passes.incremental import find_tokens, is_cache
+from modgraph.passes.caching import is_cache
+from modgraph.passes.incremental import find_tokens
 
 Batch = dict[str, Tensor]
 Value = Callable[[str, int], NDArray[Any]]
