@@ -7,6 +7,7 @@ import { Bundle as Plain } from "./modgraph_web/bundle.js";
 export { BundleError } from "./modgraph_web/errors.js";
 export { Port } from "./modgraph_web/ports.js";
 export { imageInput, wordsInput } from "./modgraph_web/preprocess.js";
+export { Cache } from "./modgraph_web/steps.js";
 
 export class Bundle extends Plain {
   static load(source, options = {}) {

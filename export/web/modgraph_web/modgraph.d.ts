@@ -68,6 +68,39 @@ export interface LoadOptions {
   threads?: number;
 }
 
+/** What tokens have left behind, and how many tokens each example has. */
+export class Cache {
+  readonly values: { readonly [name: string]: { data: Float32Array | BigInt64Array; shape: number[] } };
+  readonly counts: readonly number[];
+  /** The caches of some examples, in this order; an example may occur several times. */
+  take(rows: readonly number[]): Cache;
+}
+
+/** The outputs for new tokens, what the routers decided if asked for, and the next cache. */
+export interface Step {
+  outputs: { [name: string]: Values };
+  routing: { [name: string]: Values };
+  cache: Cache;
+}
+
+export interface GenerateOptions {
+  /** The most new tokens of a prompt (64). */
+  tokens?: number;
+  /** 0 takes the most likely token (0). */
+  temperature?: number;
+  topK?: number | null;
+  topP?: number | null;
+  seed?: number;
+  /** A sequence ends before one of these tokens. */
+  stop?: readonly number[];
+}
+
+/** The next token of each prompt, null where it has ended; and the modules that the last token before it chose. */
+export interface Next {
+  tokens: (number | null)[];
+  modules: { [prompt: number]: { [route: string]: number[] } };
+}
+
 /** An exported model, loaded. */
 export class Bundle {
   /** From a URL, in Node also a path, or from bytes. Throws `BundleError`. */
@@ -83,6 +116,14 @@ export class Bundle {
   run(inputs: { [name: string]: Input }, options?: { routing?: boolean; chunk?: number }): Promise<{ [name: string]: Values }>;
   /** Outputs by name; of those that tell classes apart, the most likely class. Throws `BundleError`. */
   predict(inputs: { [name: string]: Input }): Promise<{ [name: string]: Predicted }>;
+  /** Outputs of new tokens [B, n, …], which follow those of a cache. Throws `BundleError` if the bundle is not stepwise. */
+  step(tokens: Input, options?: { cache?: Cache; lengths?: readonly number[]; routing?: boolean; others?: { [name: string]: Input } }): Promise<Step>;
+  /** The next tokens of prompts as they come. Throws `BundleError`, and `RangeError` for options out of range. */
+  stream(prompts: readonly (readonly number[])[], options?: GenerateOptions & { routing?: boolean }): AsyncGenerator<Next>;
+  /** Continues prompts, lists of ids: the new ids of each. */
+  generate(prompts: readonly (readonly number[])[], options?: GenerateOptions): Promise<number[][]>;
+  /** How a stepwise bundle takes tokens one after another; null for others. */
+  readonly form: { readonly tokens: string; readonly axis: string; readonly logits: string | null; readonly longest: number | null } | null;
   classified(output: string, values: Values): Predicted;
   /** Gives back the memory that the model takes. */
   release(): Promise<void>;

@@ -15,6 +15,13 @@ export async function classes(url: string, image: Float32Array): Promise<string>
   const drawn = imageInput(bundle, "image", new ImageData(8, 8), { invert: false });
   const { unknown, ...words } = wordsInput(bundle, "words", "in the beginning");
   await bundle.run({ image: drawn, words });
+  const { cache, outputs: { logits: next } } = await bundle.step([[1, 2], [3, 4]], { lengths: [2, 1] });
+  await bundle.step([[next.data[0]]], { cache: cache.take([1]), routing: true });
+  for await (const { tokens, modules } of bundle.stream([[1]], { tokens: 4, topP: 0.9, routing: true }))
+    if (tokens[0] === null || !modules[0]) break;
+  const written: number[][] = await bundle.generate([[1], [2, 3]], { temperature: 0.8, stop: [0] });
+  // @ts-expect-error prompts are lists of ids
+  await bundle.generate(["in the beginning", written]);
   await bundle.release();
   return `${port} ${logits.shape.length} ${data[0]} ${unknown.join()} ${bundle.manifest.model} ${port.kind === "float32"}`;
 }
