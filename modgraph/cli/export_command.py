@@ -66,15 +66,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace, run: Run, path: str | Path) -> Report:
-    """The bundle of a run, written to a path, with the routing if it is for a page."""
+    """The bundle of a run, written to a path. For a page it has the routing, and is stepwise if the model can be."""
     with imports_frozen("onnxscript"):
         from modgraph.backends.onnx.trace import start_up
+        from modgraph.backends.torch.generation import can_continue
 
         start_up()
+    stepwise = options.stepwise or (options.web and not options.only and can_continue(run.graph))
     asked = {
         "novelty": options.novelty,
         "int8": options.int8,
-        "stepwise": options.stepwise,
+        "stepwise": stepwise,
         "only": options.only,
         "force": options.force,
     }

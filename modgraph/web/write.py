@@ -23,7 +23,7 @@ from modgraph.inspect.page.content import Pane
 from modgraph.inspect.page.document import ELK_NOTICE, elk, read_style_of_drawing, render, text_of
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
-from modgraph.ir import Decision, Graph, OpNode, from_json
+from modgraph.ir import Decision, Graph, OpNode, from_json, to_json
 from modgraph.ops.along_axis import Softmax
 from modgraph.trace.steps import Places, find_places_of_tokens
 from modgraph.trace.trace import list_routes_with_gates
@@ -77,7 +77,7 @@ def write_page(
         tried = {"split": "", "examples": []} if arrays is None else examples_of(bundle, arrays, split)
         (new / EXAMPLES).write_text(_json(tried))
         names = sorted({*list_files_in(new), RECORD})
-        (new / RECORD).write_text(_json({"files": names, **_record(bundle)}), encoding="utf-8")
+        (new / RECORD).write_text(_json({"files": names, **_record(bundle, report.whole)}), encoding="utf-8")
         sizes = {name: (new / name).stat().st_size for name in names}
     report = replace(report, path=target / MODEL)
     whole, model = sum(sizes.values()), sizes[MODEL]
@@ -101,8 +101,8 @@ def list_module_files() -> dict[str, Path]:
         raise ModgraphError([NoWebModule(reason=str(error))]) from error
 
 
-def _record(bundle: Bundle) -> dict[str, Any]:
-    graph = from_json(bundle.manifest["ir"])
+def _record(bundle: Bundle, whole: Graph) -> dict[str, Any]:
+    graph = from_json(to_json(whole))  # without places in the spec
     places = find_places_of_tokens(graph)
     every = [_route_record(route, graph, bundle.routing, places) for route in list_routes_with_gates(graph)]
     routes = [route for route in every if route["gates"] in bundle.routing]

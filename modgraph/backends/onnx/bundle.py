@@ -35,12 +35,16 @@ LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB
 
 @dataclass(frozen=True)
 class Report:
-    """The result of an export; it prints as a summary. `seconds` excludes what every process does once."""
+    """The result of an export; it prints as a summary. `seconds` excludes what every process does once.
+
+    `whole` is the graph for whole sequences, of a stepwise bundle another than its own `graph`.
+    """
 
     path: Path
     size: int
     verified: Verified
     graph: Graph = field(repr=False)
+    whole: Graph = field(repr=False)
     change: Change | None
     left_out: Mapping[str, list[str]]
     seconds: float
@@ -145,7 +149,7 @@ def export(
         with writing(manifest_path):
             Path(os.path.realpath(manifest_path)).unlink(missing_ok=True)
     seconds = time.perf_counter() - begun
-    return Report(target, sum(map(len, parts)), verified, graph, changed, left_out, seconds)
+    return Report(target, sum(map(len, parts)), verified, graph, whole.graph, changed, left_out, seconds)
 
 
 def exportable(model: Model, left_out: Iterable[str] = (), stepwise: bool = False) -> list[Model]:

@@ -15,6 +15,7 @@ from modgraph.backends.torch.stepwise import Stepwise
 from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.ir import Graph, longest
+from modgraph.passes import STEPWISE, apply_passes
 from modgraph.passes.incremental import find_tokens
 
 
@@ -112,6 +113,16 @@ def find_logits(graph: Graph, output: str = "") -> str:
         how_many = f"{list_names(fits)} all do" if fits else "none does"
         raise _refuse(graph, f"one output must give the logits of the next word, and {how_many}")
     return fits[0]
+
+
+def can_continue(graph: Graph) -> bool:
+    """Whether a model continues a text: it gives the logits of the next word, and has an incremental form."""
+    try:
+        find_logits(graph)
+        apply_passes(graph, STEPWISE)
+    except ModgraphError:
+        return False
+    return True
 
 
 def _refuse(graph: Graph, reason: str) -> ModgraphError:

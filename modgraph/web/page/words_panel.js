@@ -1,7 +1,8 @@
-// An input of words, to type.
+// An input of words, to type. A model that can writes on behind them.
 
 import { wordsInput } from "../modgraph_web/modgraph.js";
 import { panel } from "./panel.js";
+import { canContinue, Writer } from "./writer.js";
 
 const { element } = globalThis;
 
@@ -13,7 +14,8 @@ export class WordsPanel {
       changed();
     } });
     this.told = element("p", { class: "muted unknown", role: "status" });
-    this.place = panel(bundle, port, this.text, this.told);
+    this.writer = canContinue(bundle, port) ? new Writer(bundle, port, () => this.value()?.data) : null;
+    this.place = panel(bundle, port, this.text, this.told, ...(this.writer ? [this.writer.place] : []));
   }
   set(array) {
     this.exact = array;
