@@ -72,7 +72,7 @@ def test_the_page_writes_the_words_of_python_in_the_colours_of_their_modules(pag
     assert len({*colours.values()}) == len(colours) and all(colours.values()), colours
 
 
-def test_writing_stops_when_told_and_says_what_is_wrong(page: Page) -> None:
+def test_writing_stops_at_a_press_and_says_what_is_wrong(page: Page) -> None:
     write(page, "the dog", 500, 0.8)
     expect(page.locator("[data-do=write]")).to_have_text("Stop")
     page.locator(".written .word").nth(2).wait_for()
@@ -89,5 +89,5 @@ def test_writing_stops_when_told_and_says_what_is_wrong(page: Page) -> None:
 
 
 def test_the_graph_of_the_page_is_that_of_the_spec(folder: Path) -> None:
-    drawn = (folder / "page.json").read_text()
-    assert '"expert"' in drawn and "cache." not in drawn
+    record = (folder / "page.json").read_text()
+    assert '"expert"' in record and "cache." not in record

@@ -19,7 +19,7 @@ from modgraph_runtime.generation import Generator, Sampler
 from modgraph_runtime.integrity import MANIFEST_KEY, find_damage, find_damage_in, find_manifest_damage, other_format
 from modgraph_runtime.model_file import compute_stamp, model_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, check_axes
-from modgraph_runtime.steps import AGAIN, Cache, Step, StepForm
+from modgraph_runtime.steps import AGAIN, Cache, Step, StepFacts
 
 MADE_BY = "check the path, or write one: modgraph export RUN -o model.onnx"
 
@@ -38,8 +38,8 @@ class Bundle:
 
     `inputs`, `outputs` and `routing` (the records of routers) are ports by name; `manifest` is the whole description.
     `targets` and `left_out` are names of arrays that data for the model may have and the bundle ignores: targets of its
-    training, and inputs of outputs that the bundle leaves out. `form` says how a stepwise bundle takes tokens one after
-    another; it is None for others.
+    training, and inputs of outputs that the bundle leaves out. `stepwise` says how a bundle takes tokens one after
+    another; it is None for bundles that do not.
 
     The bytes of the file are checked against the digest at their end before ONNX Runtime sees them. A `<stem>.json`
     next to the file must be its manifest, unless it is JSON of another kind. `check=False` skips both checks.
@@ -66,14 +66,10 @@ class Bundle:
                 for group in ("inputs", "outputs", "routing")
             )
             longest = {axis: known["longest"] for axis, known in axes.items() if "longest" in known}
-            self.form = StepForm.from_manifest(self.manifest)
-            caches, after = ({}, {}) if self.form is None else (self.form.inputs, self.form.outputs)
-            known = {
-                f"{name}, {group}": port
-                for group, ports in enumerate((self.inputs, caches, after))
-                for name, port in ports.items()
-            }
-            check_axes(known, {**self.outputs, **self.routing}, longest)
+            self.stepwise = StepFacts.from_manifest(self.manifest)
+            caches, after = ({}, {}) if self.stepwise is None else (self.stepwise.inputs, self.stepwise.outputs)
+            inputs = [port for ports in (self.inputs, caches, after) for port in ports.values()]
+            check_axes(inputs, [*self.outputs.values(), *self.routing.values()], longest)
             self._inputs = Inputs(self.inputs, longest)
             self.targets = frozenset(map(str, self.manifest.get("targets", ())))
             self.left_out = frozenset(
@@ -128,8 +124,8 @@ class Bundle:
         if lengths[BATCH] == 0:
             return {name: _empty(port, lengths) for name, port in ports.items()}
         feed = {self.inputs[name].tensor: array for name, array in arrays.items()}
-        if self.form is not None:
-            feed |= self.form.feed(self.form.begin(lengths[BATCH]), self._count_new(arrays, lengths))
+        if self.stepwise is not None:
+            feed |= self.stepwise.feed(self.stepwise.begin(lengths[BATCH]), self._count_new(arrays, lengths))
         wanted = [port.tensor for port in ports.values()]
         parts = [
             self._compute(wanted, {name: array[at : at + chunk] for name, array in feed.items()})
@@ -159,25 +155,25 @@ class Bundle:
         Without a cache they are the first. Without `lengths` every example has all n. `others` are further inputs by
         name. Raises `BundleError` for a bundle that is not stepwise, and for arrays and caches that do not fit.
         """
-        form = self.form
-        if form is None:
+        facts = self.stepwise
+        if facts is None:
             raise BundleError(f'"{self.path}" takes no token after another', AGAIN)
         own = self._length_of_tokens()
         named = {} if lengths is None or own is None else {own: lengths}
-        arrays, found_lengths = self._inputs.fit({form.tokens: tokens, **(others or {}), **named})
+        arrays, found_lengths = self._inputs.fit({facts.tokens: tokens, **(others or {}), **named})
         new = self._count_new(arrays, found_lengths) if lengths is None or own is not None else [*lengths]
         if not new or min(new) < 1:
             raise BundleError("each example of a step has at least one new token", "leave out those that have ended")
-        cache = form.begin(len(new)) if cache is None else cache
-        feed = {self.inputs[name].tensor: array for name, array in arrays.items()} | form.feed(cache, new)
+        cache = facts.begin(len(new)) if cache is None else cache
+        feed = {self.inputs[name].tensor: array for name, array in arrays.items()} | facts.feed(cache, new)
         wanted = [port.tensor for group in (self.outputs, self.routing if routing else {}) for port in group.values()]
-        wanted += [port.tensor for port in form.outputs.values()]
+        wanted += [port.tensor for port in facts.outputs.values()]
         found = dict(zip(wanted, self._compute(wanted, feed), strict=True))
         outputs, records = (
             {name: found[port.tensor] for name, port in group.items()}
             for group in (self.outputs, self.routing if routing else {})
         )
-        return Step(outputs, records, form.follow(cache, new, found))
+        return Step(outputs, records, facts.follow(cache, new, found))
 
     def generate(
         self,
@@ -203,14 +199,14 @@ class Bundle:
 
     def _length_of_tokens(self) -> str | None:
         """The input with the number of new tokens of each example, if the model reads it."""
-        assert self.form is not None
-        return next((name for name, port in self.inputs.items() if port.along == self.form.axis), None)
+        assert self.stepwise is not None
+        return next((name for name, port in self.inputs.items() if port.along == self.stepwise.axis), None)
 
     def _count_new(self, arrays: Mapping[str, Array], lengths: Mapping[str, int]) -> list[int]:
         """The number of new tokens of each example."""
-        assert self.form is not None
+        assert self.stepwise is not None
         own = self._length_of_tokens()
-        return [lengths[self.form.axis]] * lengths[BATCH] if own is None else arrays[own].tolist()
+        return [lengths[self.stepwise.axis]] * lengths[BATCH] if own is None else arrays[own].tolist()
 
     def _warn_of_bytes(self, inputs: Mapping[str, Any]) -> None:
         described = self.manifest.get("preprocessing")

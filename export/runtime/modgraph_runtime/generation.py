@@ -84,15 +84,15 @@ class Generator:
     """Continues sequences of tokens by a bundle. Raises `BundleError` if it gives no logits of the next token."""
 
     def __init__(self, bundle: Bundle) -> None:
-        if bundle.form is None:
+        if bundle.stepwise is None:
             raise BundleError(f'"{bundle.path}" takes no token after another', AGAIN)
-        if bundle.form.logits not in bundle.outputs:
+        if bundle.stepwise.logits not in bundle.outputs:
             reason = f'"{bundle.path}" has no output with the logits of the next token'
             raise BundleError(reason, "export that output too, or sample from step(tokens) yourself")
-        self.bundle, self.form, self.logits = bundle, bundle.form, bundle.form.logits
-        self.tokens, self.longest = self.form.tokens, self.form.longest
+        self.bundle, self.stepwise, self.logits = bundle, bundle.stepwise, bundle.stepwise.logits
+        self.tokens, self.longest = self.stepwise.tokens, self.stepwise.longest
         self.words = bundle.inputs[self.tokens].size or 0
-        self.choices = self.form.choices if bundle.routing else {}
+        self.choices = self.stepwise.choices if bundle.routing else {}
 
     def run(
         self,

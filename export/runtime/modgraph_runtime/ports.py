@@ -81,11 +81,12 @@ def _is_length(axis: Any) -> bool:
     return type(axis) is int and 1 <= axis <= LONGEST
 
 
-def check_axes(inputs: Mapping[str, Port], outputs: Mapping[str, Port], longest: Mapping[str, Any]) -> None:
+def check_axes(inputs: Iterable[Port], outputs: Iterable[Port], longest: Mapping[str, Any]) -> None:
     """Raises `ValueError` for an axis of any length that no input has, or an invalid bound."""
-    known = {axis for port in inputs.values() for axis in port.shape if isinstance(axis, str)}
-    named = {axis for port in outputs.values() for axis in port.shape if isinstance(axis, str)}
-    named |= {port.along for port in inputs.values() if port.dtype == LENGTH}
+    given = [*inputs]
+    known = {axis for port in given for axis in port.shape if isinstance(axis, str)}
+    named = {axis for port in outputs for axis in port.shape if isinstance(axis, str)}
+    named |= {port.along for port in given if port.dtype == LENGTH}
     if named - known:
         raise ValueError(f'no input has the axis "{min(named - known)}"')
     if not all(map(_is_length, longest.values())):

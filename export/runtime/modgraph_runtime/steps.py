@@ -38,7 +38,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class StepForm:
+class StepFacts:
     """How a bundle takes tokens one after another.
 
     `tokens` names its input, along `axis`, the `place`-th from the last; `logits` the output for the next token, if it
@@ -57,8 +57,11 @@ class StepForm:
     weights: str
 
     @classmethod
-    def from_manifest(cls, manifest: Mapping[str, Any]) -> StepForm | None:
-        """Read the form of a stepwise bundle. Raises `LookupError`, `TypeError` and `ValueError` for damage."""
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> StepFacts | None:
+        """Read a manifest; None for a bundle that takes no steps.
+
+        Raises `LookupError`, `TypeError` and `ValueError` for damage.
+        """
         if "stepwise" not in manifest:
             return None
         known = manifest["stepwise"]
@@ -70,6 +73,9 @@ class StepForm:
             outputs[port.name] = Port.from_entry({**entry, "tensor": entry["next"], "shape": grown}, {})
         for what, name in lengths.items():
             inputs[name] = Port.from_entry({"name": name, "dtype": LENGTH, "shape": [], "of": f"{axis}.{what}"}, {})
+        names = {entry["name"]: entry["shape"] for entry in manifest["inputs"]}
+        if axis not in names[known["tokens"]]:
+            raise ValueError("its tokens have no such axis")
         place, longest = known["place"], known.get("longest")
         if type(place) is not int or place >= 0 or not (longest is None or type(longest) is int):
             raise ValueError("the place of its tokens, or their number, is no whole number")

@@ -7,7 +7,7 @@ import { damageOf } from "./integrity.js";
 import { metadataOf } from "./manifest.js";
 import { BATCH, FLOAT, checkAxes, Inputs, Port } from "./ports.js";
 import { contentOf, titleOf } from "./source.js";
-import { AGAIN, StepForm } from "./steps.js";
+import { AGAIN, StepFacts } from "./steps.js";
 
 const FORMAT = 1;
 const MANIFEST_KEY = "modgraph"; // of the manifest among a model's properties
@@ -16,7 +16,7 @@ const MANIFEST_KEY = "modgraph"; // of the manifest among a model's properties
 //
 // `inputs`, `outputs` and `routing` (what its routers decided) are ports by name; `manifest` is all that was written
 // about the model. `targets` and `leftOut` are names that arrays for it may have and that it does not take: what it was
-// trained on, and what goes with outputs of the model that it leaves out. `form` tells how a stepwise bundle takes tokens
+// trained on, and what goes with outputs of the model that it leaves out. `stepwise` tells how a stepwise bundle takes tokens
 // one after another; it is null for others.
 export class Bundle {
   #title;
@@ -52,8 +52,8 @@ export class Bundle {
         this[group] = byName(required(manifest, group).map((entry) => Port.of(entry, classes)));
       const limits = Object.entries(axes).filter(([, axis]) => "longest" in axis);
       const longest = new Map(limits.map(([axis, known]) => [axis, known.longest]));
-      this.form = StepForm.of(manifest);
-      const before = this.form?.inputs ?? {}, after = this.form?.outputs ?? {};
+      this.stepwise = StepFacts.of(manifest);
+      const before = this.stepwise?.inputs ?? {}, after = this.stepwise?.outputs ?? {};
       checkAxes([this.inputs, before, after].flatMap((ports) => Object.values(ports)), { ...this.outputs, ...this.routing }, longest);
       this.#inputs = new Inputs(this.inputs, longest);
       this.targets = new Set(Array.from(targets instanceof Array ? targets : Object.keys(targets), String));
@@ -76,7 +76,7 @@ export class Bundle {
     const { arrays, lengths } = this.#inputs.fitted(inputs), examples = lengths.get(BATCH);
     const ports = Object.values(routing ? { ...this.outputs, ...this.routing } : this.outputs);
     if (!examples) return valuesBy(ports, (port) => joined([], emptyShape(port, lengths), port));
-    const feed = this.#feed(arrays, this.form && this.form.feed(this.form.begin(examples), this.#countNew(arrays, lengths))), parts = [];
+    const feed = this.#feed(arrays, this.stepwise && this.stepwise.feed(this.stepwise.begin(examples), this.#countNew(arrays, lengths))), parts = [];
     for (let at = 0; at < examples; at += chunk)
       parts.push(await this.#compute(feed.map((each) => rowsOf(each, at, Math.min(chunk, examples - at))), ports));
     return valuesBy(ports, (port) => {
@@ -90,17 +90,17 @@ export class Bundle {
   // further inputs by name. Throws `BundleError` where the bundle is not stepwise, or something does not fit.
   async step(tokens, { cache, lengths, routing = false, others = {} } = {}) {
     if (!this.#session) throw new BundleError(`${this.#title} was released`);
-    const form = this.form;
-    if (!form) throw new BundleError(`${this.#title} takes no token after another`, AGAIN);
+    const facts = this.stepwise;
+    if (!facts) throw new BundleError(`${this.#title} takes no token after another`, AGAIN);
     const own = this.#lengthOfTokens(), named = lengths === undefined || !own ? {} : { [own]: lengths };
-    const { arrays, lengths: found } = this.#inputs.fitted({ [form.tokens]: tokens, ...others, ...named });
+    const { arrays, lengths: found } = this.#inputs.fitted({ [facts.tokens]: tokens, ...others, ...named });
     const counted = lengths === undefined || own ? this.#countNew(arrays, found) : [...lengths];
     if (!counted.length || Math.min(...counted) < 1)
       throw new BundleError("each example of a step has at least one new token", "leave out those that have ended");
-    const before = cache ?? form.begin(counted.length), given = Object.values(this.outputs), records = routing ? Object.values(this.routing) : [];
-    const results = await this.#compute(this.#feed(arrays, form.feed(before, counted)), [...given, ...records, ...Object.values(form.outputs)]);
+    const before = cache ?? facts.begin(counted.length), given = Object.values(this.outputs), records = routing ? Object.values(this.routing) : [];
+    const results = await this.#compute(this.#feed(arrays, facts.feed(before, counted)), [...given, ...records, ...Object.values(facts.outputs)]);
     const values = (ports) => valuesBy(ports, (port) => joined([results[port.tensor].data], results[port.tensor].dims, port));
-    return { outputs: values(given), routing: values(records), cache: form.follow(before, counted, results) };
+    return { outputs: values(given), routing: values(records), cache: facts.follow(before, counted, results) };
   }
 
   // The next tokens of prompts, lists of ids that may differ in length, as they come: {tokens, modules}, by prompt, with
@@ -122,12 +122,12 @@ export class Bundle {
 
   // The input with the number of new tokens of each example, where the model reads it.
   #lengthOfTokens() {
-    return Object.values(this.inputs).find((port) => port.along === this.form.axis)?.name;
+    return Object.values(this.inputs).find((port) => port.along === this.stepwise.axis)?.name;
   }
 
   #countNew(arrays, lengths) {
     const own = this.#lengthOfTokens();
-    return own ? Array.from(arrays[own].data, Number) : Array(lengths.get(BATCH)).fill(lengths.get(this.form.axis));
+    return own ? Array.from(arrays[own].data, Number) : Array(lengths.get(BATCH)).fill(lengths.get(this.stepwise.axis));
   }
 
   // What a model is given: its inputs, and those that follow from earlier steps.

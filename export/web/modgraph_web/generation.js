@@ -52,12 +52,12 @@ function noiseOf(...numbers) {
 // Continues sequences of tokens by a bundle. Throws `BundleError` where it gives no logits of the next token.
 export class Generator {
   constructor(bundle, title) {
-    if (!bundle.form) throw new BundleError(`${title} takes no token after another`, AGAIN);
-    if (!(bundle.form.logits in bundle.outputs)) 
+    if (!bundle.stepwise) throw new BundleError(`${title} takes no token after another`, AGAIN);
+    if (!(bundle.stepwise.logits in bundle.outputs)) 
       throw new BundleError(`${title} has no output with the logits of the next token`, "export that output too, or sample from step(tokens) yourself");
     this.bundle = bundle;
-    this.words = bundle.inputs[bundle.form.tokens].size ?? 0;
-    this.choices = Object.keys(bundle.routing).length ? Object.entries(bundle.form.choices) : [];
+    this.words = bundle.inputs[bundle.stepwise.tokens].size ?? 0;
+    this.choices = Object.keys(bundle.routing).length ? Object.entries(bundle.stepwise.choices) : [];
   }
 
   run(prompts, tokens, sampler, stop, routing) {
@@ -66,7 +66,7 @@ export class Generator {
   }
 
   async *#run(prompts, tokens, sampler, stop, routing) {
-    const { logits } = this.bundle.form, most = Math.max(...prompts.map((each) => each.length));
+    const { logits } = this.bundle.stepwise, most = Math.max(...prompts.map((each) => each.length));
     const padded = { data: Int32Array.from(prompts.flatMap((each) => [...each, ...Array(most - each.length).fill(0)])), shape: [prompts.length, most] };
     let rows = prompts.map((_, row) => row), last = prompts.map((each) => each.length - 1);
     let found = await this.bundle.step(padded, { lengths: prompts.map((each) => each.length), routing });
@@ -104,7 +104,7 @@ export class Generator {
   #check(prompts, tokens) {
     if (!prompts.length) throw new BundleError("there is no prompt", "give lists of ids: generate([[1, 2]])");
     prompts.forEach((prompt, n) => {
-      const reason = misfitOf(prompt, tokens, this.words, this.bundle.form.longest);
+      const reason = misfitOf(prompt, tokens, this.words, this.bundle.stepwise.longest);
       if (reason) throw new BundleError(`cannot continue prompt ${n + 1}: ${reason}`);
     });
   }

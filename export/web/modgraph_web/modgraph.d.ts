@@ -123,7 +123,7 @@ export class Bundle {
   /** Continues prompts, lists of ids: the new ids of each. */
   generate(prompts: readonly (readonly number[])[], options?: GenerateOptions): Promise<number[][]>;
   /** How a stepwise bundle takes tokens one after another; null for others. */
-  readonly form: { readonly tokens: string; readonly axis: string; readonly logits: string | null; readonly longest: number | null } | null;
+  readonly stepwise: { readonly tokens: string; readonly axis: string; readonly logits: string | null; readonly longest: number | null } | null;
   classified(output: string, values: Values): Predicted;
   /** Gives back the memory that the model takes. */
   release(): Promise<void>;

@@ -26,12 +26,12 @@ export class Cache {
 // How a bundle takes tokens one after another. `tokens` names its input, along `axis`; `logits` the output for the next
 // token, if it has one. `longest` bounds the number of tokens. `inputs` and `outputs` are ports of caches, and of lengths
 // that follow from them; `choices` are records with the modules of each route.
-export class StepForm {
-  // The form of a stepwise bundle, null for others. Throws `TypeError` if it makes no sense.
+export class StepFacts {
+  // How a stepwise bundle takes tokens, null for others. Throws `TypeError` if it makes no sense.
   static of(manifest) {
     if (!Object.hasOwn(manifest, "stepwise")) return null;
     const { tokens, axis, logits = null, longest = null, caches, lengths = {}, choices = {} } = manifest.stepwise;
-    const form = new StepForm(), inputs = Object.create(null), outputs = Object.create(null);
+    const facts = new StepFacts(), inputs = Object.create(null), outputs = Object.create(null);
     for (const entry of caches) {
       const shape = entry.shape.map((each) => (each === `${axis}.past` ? `${axis}.total` : each));
       inputs[entry.name] = Port.of(entry, {});
@@ -39,8 +39,9 @@ export class StepForm {
     }
     for (const [what, name] of Object.entries(lengths))
       inputs[name] = Port.of({ name, dtype: "length", shape: [], of: `${axis}.${what}` }, {});
+    if (!manifest.inputs.find(({ name }) => name === tokens)?.shape.includes(axis)) throw new TypeError("its tokens have no such axis");
     if (!(longest === null || Number.isSafeInteger(longest))) throw new TypeError("the number of its tokens is no whole number");
-    return Object.assign(form, { tokens, axis, logits, longest, inputs, outputs, choices, weights: manifest.weights ?? "" });
+    return Object.assign(facts, { tokens, axis, logits, longest, inputs, outputs, choices, weights: manifest.weights ?? "" });
   }
 
   get caches() {

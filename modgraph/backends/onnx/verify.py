@@ -155,7 +155,7 @@ def verify_bundle(verified: Verified, exact: bool, path: Any) -> None:
     Raises `ModgraphError`.
     """
     bundle, computed = Bundle(path), verified.expected
-    found = bundle.run(verified.inputs, routing=True) if bundle.form is None else run_step(bundle, verified.inputs)
+    found = bundle.run(verified.inputs, routing=True) if bundle.stepwise is None else run_step(bundle, verified.inputs)
     expected = _arrays({**computed.outputs, **(computed.routing if bundle.routing else {})})
     wrong = _disagreements(relative_errors(expected, found), TOGETHER) if exact else []
     if wrong:
@@ -164,18 +164,18 @@ def verify_bundle(verified: Verified, exact: bool, path: Any) -> None:
 
 def run_step(bundle: Bundle, inputs: Values) -> Values:
     """Run a stepwise bundle as users will, on inputs of its model: outputs, records and caches by name."""
-    form = bundle.form
-    assert form is not None, "only a stepwise bundle takes steps"
+    facts = bundle.stepwise
+    assert facts is not None, "only a stepwise bundle takes steps"
     own = {port.along: inputs[name] for name, port in bundle.inputs.items() if port.dtype == LENGTH}
     others = {
-        name: inputs[name] for name, port in bundle.inputs.items() if name != form.tokens and port.dtype != LENGTH
+        name: inputs[name] for name, port in bundle.inputs.items() if name != facts.tokens and port.dtype != LENGTH
     }
-    count = len(inputs[form.tokens])
-    past = next((inputs[name] for name, port in form.inputs.items() if port.along == f"{form.axis}.past"), None)
+    count = len(inputs[facts.tokens])
+    past = next((inputs[name] for name, port in facts.inputs.items() if port.along == f"{facts.axis}.past"), None)
     counts = tuple((np.zeros(count, int) if past is None else past).tolist())
-    cache = Cache({port.name: inputs[port.name] for port in form.caches}, counts, form.weights)
-    new = own[form.axis].tolist() if form.axis in own else None
-    step = bundle.step(inputs[form.tokens], cache, new, routing=True, others=others)
+    cache = Cache({port.name: inputs[port.name] for port in facts.caches}, counts, facts.weights)
+    new = own[facts.axis].tolist() if facts.axis in own else None
+    step = bundle.step(inputs[facts.tokens], cache, new, routing=True, others=others)
     return {**step.outputs, **step.routing, **step.cache.values}
 
 

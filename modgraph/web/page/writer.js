@@ -8,7 +8,7 @@ const MOST = 500; // words at once
 
 // Whether a bundle continues the words of an input.
 export function canContinue(bundle, port) {
-  return bundle.form?.tokens === port.name && bundle.form.logits in bundle.outputs;
+  return bundle.stepwise?.tokens === port.name && bundle.stepwise.logits in bundle.outputs;
 }
 
 export class Writer {
@@ -18,7 +18,7 @@ export class Writer {
     const number = (text, options) => element("input", { type: "number", "aria-label": text, ...options });
     this.count = number("words to write", { value: 32, min: 1, max: MOST, step: 1 });
     this.temperature = number("temperature", { value: 0.7, min: 0, max: 5, step: 0.1 });
-    this.routes = Object.keys(bundle.form.choices);
+    this.routes = Object.keys(bundle.stepwise.choices);
     this.route = element("select", { "aria-label": "route whose modules colour the words", onchange: () => this.colourAll() },
       this.routes.map((route) => element("option", { value: route }, route)));
     this.route.value = this.routes.at(-1) ?? "";
@@ -54,7 +54,7 @@ export class Writer {
     }
   }
   async stream(ids) {
-    const longest = this.bundle.form.longest ?? Infinity, room = longest - ids.length + 1;
+    const longest = this.bundle.stepwise.longest ?? Infinity, room = longest - ids.length + 1;
     const options = { tokens: Math.max(1, Math.min(Number(this.count.value) || 1, MOST, room)), temperature: Number(this.temperature.value), seed: this.pressed++, routing: true };
     let waiting = null, count = 0;
     for await (const { tokens: [id], modules } of this.bundle.stream([Array.from(ids, Number)], options)) {
@@ -72,7 +72,7 @@ export class Writer {
     word.modules = modules;
     const route = this.route.value, [module] = modules[route] ?? [];
     if (module === undefined) return;
-    const size = this.bundle.routing[this.bundle.form.choices[route]].shape.at(-1), colour = colourOf(module, size);
+    const size = this.bundle.routing[this.bundle.stepwise.choices[route]].shape.at(-1), colour = colourOf(module, size);
     word.title = `${word.firstChild.data}: module ${modules[route].join(", ")}`;
     word.dataset.module = module;
     word.replaceChildren(word.firstChild, element("sub", {}, modules[route].join(",")));

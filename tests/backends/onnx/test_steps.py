@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from modgraph.backends.onnx.steps import StepPorts
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from tests.passes.test_incremental import SPECS, TEXTS, text_of
+from tests.runtime.test_runtime import tampered
 from tests.traces import shared_traces
 
 ROOT = Path(__file__).parents[3]
@@ -92,8 +94,8 @@ def test_samples_follow_the_probabilities_that_are_left() -> None:
         expected[int(settings.get("top_k", 4)) :] = 0
         shares = expected / expected.sum()
         expected[np.cumsum(shares) - shares >= settings.get("top_p", 1.1)] = 0
-        drawn = sampler.sample(np.repeat(logits, 4000, 0), range(4000), 0)
-        found = np.bincount(drawn, minlength=4) / 4000
+        sampled = sampler.sample(np.repeat(logits, 4000, 0), range(4000), 0)
+        found = np.bincount(sampled, minlength=4) / 4000
         np.testing.assert_allclose(found, expected / expected.sum(), atol=0.03, err_msg=str(settings))
 
 
@@ -109,7 +111,7 @@ def test_steps_give_what_the_whole_sequence_gives(model: Model, bundle: Bundle) 
     kept = 2, 0
     third = bundle.step(rest[list(kept), 4:], second.cache.take(kept))
     assert third.cache.counts == (9, 12)
-    record = bundle.form.choices["expert"] if bundle.form else ""
+    record = bundle.stepwise.choices["expert"] if bundle.stepwise else ""
     for row, length in enumerate(lengths):
         got = np.concatenate((first.outputs["logits"][row, :length], second.outputs["logits"][row]))
         np.testing.assert_allclose(got, whole["logits"][row, : length + 4], atol=1e-5)
@@ -151,6 +153,24 @@ def test_what_does_not_fit_is_refused(folder: Path, bundle: Bundle, mistake: str
     call, problem = WRONG[mistake]
     with pytest.raises(BundleError, match=problem):
         call(bundle, Bundle(folder / "other.onnx"), Bundle(folder / "plain.onnx"))
+
+
+LIES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "no facts": lambda manifest: manifest.update(stepwise=3),
+    "other tokens": lambda manifest: manifest["stepwise"].update(tokens="image"),
+    "no such axis": lambda manifest: manifest["stepwise"].update(axis="row"),
+    "a cache missing": lambda manifest: manifest["stepwise"]["caches"].pop(),
+    "a cache of another shape": lambda manifest: manifest["stepwise"]["caches"][-1].update(shape=[7]),
+    "no place": lambda manifest: manifest["stepwise"].update(place="last"),
+    "no facts any more": lambda manifest: manifest.pop("stepwise"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_manifest_that_is_wrong_is_damage(folder: Path, tmp_path: Path, lie: str) -> None:
+    path = tampered(folder / "m.onnx", tmp_path / "lie.onnx", LIES[lie])
+    with pytest.raises(BundleError, match=r"the manifest of .* is damaged"):
+        Bundle(path)
 
 
 def test_settings_out_of_range_are_refused(bundle: Bundle) -> None:
