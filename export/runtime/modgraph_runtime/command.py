@@ -50,6 +50,11 @@ def describe(bundle: Bundle) -> str:
             names = f" ({_first(port.classes)})" if port.classes else ""
             meaning = "" if port.target is None else f", the classes of {port.target}{names}"
             lines.append(f"{title:8} {name}: {port}{meaning}")
+    if bundle.stepwise is not None:
+        caches = sum(1 for _ in bundle.stepwise.caches)
+        lines.append(
+            f"{'stepwise':8} {bundle.stepwise.tokens}, one after another along {bundle.stepwise.axis}: {caches} caches"
+        )
     if bundle.outputs_left_out:
         lines.append(f"{'left out':8} {', '.join(bundle.outputs_left_out)}")
     known = {key: value for key, value in manifest.items() if isinstance(value, dict)}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from modgraph_runtime import Bundle, BundleError
+from modgraph_runtime.command import describe
 from modgraph_runtime.generation import Sampler
 
 import modgraph
@@ -153,6 +154,12 @@ def test_what_does_not_fit_is_refused(folder: Path, bundle: Bundle, mistake: str
     call, problem = WRONG[mistake]
     with pytest.raises(BundleError, match=problem):
         call(bundle, Bundle(folder / "other.onnx"), Bundle(folder / "plain.onnx"))
+
+
+def test_a_bundle_describes_its_steps(bundle: Bundle) -> None:
+    lines = describe(bundle).splitlines()
+    assert "stepwise words, one after another along time: 6 caches" in lines, lines
+    assert not [line for line in lines if "cache." in line]
 
 
 LIES: dict[str, Callable[[dict[str, Any]], Any]] = {
