@@ -148,7 +148,8 @@ def type_of_product(x: Tensor) -> torch.dtype:
 def has_product(x: Tensor, *weights: Tensor) -> bool:
     """Whether torch has a grouped product of x with matrices [..., V, D]: on the processor or in 16 bits, aligned."""
     known = GROUPED.get(x.device.type, ())
-    if not known or is_traced(x) or type_of_product(x) not in known:
+    is_unknown = is_traced(x) and (torch.compiler.is_compiling() or x.device.type == "cpu")
+    if not known or is_unknown or type_of_product(x) not in known:
         return False
     lengths = (size * type_of_product(x).itemsize for weight in weights for size in weight.shape[-2:])
     return all(each % ALIGNED == 0 for each in lengths)

@@ -51,7 +51,8 @@ def loop(
     stacked: list[Tensors] = []
     for time, slices in enumerate(zip(*(each.unbind(1) for each in sequences), strict=True)):
         there, rows = _find_reached(time, length), entries.find_rows()
-        if agree(len(slices[0]) == 0 or (rows is not None and len(rows) == 0)):
+        is_idle = len(slices[0]) == 0 or (rows is not None and len(rows) == 0)
+        if agree(bool(stacked) and is_idle):  # the first round gives the shapes of results
             break
         if rows is None or narrow is None:
             entries, now = run_round(step, slices, entries, shared, there)

@@ -57,6 +57,7 @@ class Append(AlongAxis, name="append"):
 class Tail(AlongAxis, name="tail"):
     """The last places along an axis to which tokens x were appended: theirs."""
 
+    nondifferentiable = ("x",)
     torch_arguments = ""
     example = "input x: float[5, 6] z = (x, x) -> append(axis=-2) y = (z, x) -> tail(axis=-2) output y"
     operands = (Operand("joined", "...", dtype="any"), Operand("x", "...", dtype="any"))
@@ -86,6 +87,7 @@ class Recent(AlongAxis, name="recent"):
     The result has this many places, whatever the padding of x.
     """
 
+    nondifferentiable = ("x",)
     torch_arguments = ""
     example = "input x: float[5, 6] z = (x, x) -> append(axis=-2) y = (z, x) -> recent(5, axis=-2) output y"
     module = own_module("position", "count")

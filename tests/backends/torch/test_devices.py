@@ -34,6 +34,7 @@ ASK = {
     "modular_networks",
     "modular_networks_images",
     "expert_choice",
+    "olmoe",
     "mixtral",
     "switch",
 }

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 
 class Position(nn.Module):
-    """Adds a learned vector to each position of x [..., N, D]."""
+    """Adds a learned vector to each token of x [..., N, D] by its position, or by given `places` [..., N]."""
 
     def __init__(self, positions: int, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(positions, width))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.weight[:x.shape[-2]]
+    def forward(self, x: Tensor, places: Tensor | None=None) -> Tensor:
+        return x + (self.weight[:x.shape[-2]] if places is None else self.weight[places.long()])
 
 
 class ClassToken(nn.Module):
