@@ -34,7 +34,7 @@ gc.set_threshold(100_000, 20, 100)
 
 
 # What takes how long depends on the machine: no example of a property is refused for its time.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=25)
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=15)
 settings.register_profile("slow", settings.get_profile("any machine"), max_examples=200)
 
 

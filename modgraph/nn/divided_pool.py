@@ -44,7 +44,11 @@ class DividedPool(Pool):
         """One module, wherever it is; it maps [..., message] to [..., result]."""
         return partial(self._run_one, index)
 
+    def runs_at_once(self, x: Tensor) -> bool:
+        return False  # processes need the numbers of messages
+
     def run_sorted(self, x: Tensor, module: Tensor, counts: Tensor) -> Tensor:
+        counts = counts.to(x.device)
         members, own = self.group.size, len(self.own_places)
         counts_from = send_rows(counts, self.modules_of, [own] * members, self.group).reshape(members, own)
         going = torch.stack([part.sum() for part in torch.split(counts, self.modules_of)])
