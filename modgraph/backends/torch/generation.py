@@ -130,11 +130,11 @@ def _refuse(graph: Graph, reason: str) -> ModgraphError:
 
 
 def generate(
-    model: Model, prompts: Sequence[Sequence[int]], tokens: int, sampler: Sampler, stop: Collection[int], output: str
+    generator: Generator, prompts: Sequence[Sequence[int]], tokens: int, sampler: Sampler, stop: Collection[int]
 ) -> list[list[int]]:
     """Continue prompts; returns the new tokens of each, without the stop token."""
     found: list[list[int]] = [[] for _ in prompts]
-    for each in Generator(model, output).run(prompts, tokens, sampler, stop):
+    for each in generator.run(prompts, tokens, sampler, stop):
         for row, token in zip(found, each.tokens, strict=True):
             row += [] if token is None or token in stop else [token]
     return found

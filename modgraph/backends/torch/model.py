@@ -84,6 +84,7 @@ class Model(Namespace):
         self._padded = [(name, *each) for name, type_ in types for each in list_padding(graph, type_)]
         self._labels = find_labels_of_losses(graph)
         self.in_parts: list[WeightInParts] = []
+        self._generators: dict[str, Any] = {}  # by the output with the logits
         self.steps: Steps = ()
         self.steps = Nodes(self, group=group).steps(computed, graph)
         outputs = tuple(computed.outputs.values())
@@ -135,10 +136,15 @@ class Model(Namespace):
         `Stepwise(model)` is the step function for a sampler of your own. Raises `ModgraphError` if the model is not
         causal or a prompt does not fit, and `ValueError` for settings out of range.
         """
-        from modgraph.backends.torch.generation import generate
+        from modgraph.backends.torch.generation import Generator, generate
         from modgraph.backends.torch.sampling import Sampler
 
-        return generate(self, prompts, tokens, Sampler(temperature, top_k, top_p, seed), stop, output)
+        sampler, known = Sampler(temperature, top_k, top_p, seed), self._generators.get(output)
+        if known is None:
+            known = self._generators[output] = Generator(self, output)
+        else:
+            known.step.share_weights(self)  # they may be other tensors by now
+        return generate(known, prompts, tokens, sampler, stop)
 
     @disable_tracing
     def results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:

@@ -51,6 +51,14 @@ class Stepwise:
         self.axis, self.along = found.axis, type_.shape[found.axis].name
         with torch.device("meta"):
             self.model = Model(graph, optimise(graph, TRAINING))
+        self.share_weights(model)
+        inputs = graph.input_types.items()
+        self.caches = {name: type_ for name, type_ in inputs if is_cache(name)}
+        self.growing = [name for name, type_ in self.caches.items() if any(axis.is_padded for axis in type_.shape)]
+        self.lengths = {name: type_.of for name, type_ in inputs if type_.dtype == "length"}
+
+    def share_weights(self, model: Model) -> None:
+        """Take the weights of the model, or of another of the same graph."""
         known = model.state_dict()
         self.model.load_state_dict({name: known[name] for name in self.model.state_dict()}, assign=True)
         stored = {each.name: each.weight for each in list_stored(model)}
@@ -58,10 +66,6 @@ class Stepwise:
             if each.name in stored:  # its rows above were copied
                 each.array.home.register_parameter(each.array.name, stored[each.name])
         self.model.eval()
-        inputs = graph.input_types.items()
-        self.caches = {name: type_ for name, type_ in inputs if is_cache(name)}
-        self.growing = [name for name, type_ in self.caches.items() if any(axis.is_padded for axis in type_.shape)]
-        self.lengths = {name: type_.of for name, type_ in inputs if type_.dtype == "length"}
 
     def begin(self, examples: int) -> Cache:
         """The cache before the first token."""

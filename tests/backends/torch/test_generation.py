@@ -42,6 +42,15 @@ def test_the_likeliest_tokens_are_those_of_reading_everything_anew(model: Model)
     assert len({*found[1]}) > 2, "the model repeats one token"
 
 
+def test_it_follows_weights_that_change_between_two_calls() -> None:
+    model = modgraph.load(ROOT / "specs/zoo/mixtral.mod", vocab_size=30).build(seed=2).eval()
+    for seed in (3, 4):
+        other = modgraph.load(ROOT / "specs/zoo/mixtral.mod", vocab_size=30).build(seed=seed)
+        model.load_state_dict(other.state_dict(), assign=seed == 4)
+        assert model.generate([[5, 6]], tokens=6) == [write_on(model, [5, 6], 6)]
+    assert model.double().generate([[5, 6]], tokens=6) == [write_on(model, [5, 6], 6)]
+
+
 def test_a_sequence_ends_before_a_stop_token_and_the_others_go_on(model: Model) -> None:
     whole = model.generate(PROMPTS, tokens=12)
     stop = whole[0][3]
