@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -80,6 +80,35 @@ class Next:
     modules: Mapping[int, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
 
 
+def write_on(
+    prompts: Sequence[Sequence[int]],
+    tokens: int,
+    stop: Collection[int],
+    read: Callable[[list[list[int]], Sequence[int] | None, Any], Any],
+    pick: Callable[[Any, list[int], list[int], int], list[int]],
+    list_modules: Callable[[Any, list[int], list[int]], Any],
+    routing: bool,
+) -> Iterator[Next]:
+    """Yield the next token of each prompt, in torch and in ONNX Runtime alike.
+
+    `read(ids, lengths, cache)` computes a step, which has the next cache. `pick(step, rows, last, place)` takes a token
+    for each row from the outputs of its last token. With `routing`, the last tokens are read too, for their modules.
+    """
+    lengths = [len(each) for each in prompts]
+    found = read([[*each, *[0] * (max(lengths) - len(each))] for each in prompts], lengths, None)
+    rows, last = list(range(len(prompts))), [length - 1 for length in lengths]
+    for place in range(tokens):
+        listed = dict(zip(rows, pick(found, rows, last, place), strict=True))
+        yield Next(tuple(map(listed.get, range(len(prompts)))), list_modules(found, rows, last))
+        kept = [at for at, row in enumerate(rows) if listed[row] not in stop]
+        if not kept or (place == tokens - 1 and not routing):
+            return
+        cache = found.cache if len(kept) == len(rows) else found.cache.take(kept)
+        rows, last = [rows[at] for at in kept], [0] * len(kept)
+        found = read([[listed[row]] for row in rows], None, cache)
+    yield Next((None,) * len(prompts), list_modules(found, rows, last))
+
+
 class Generator:
     """Continues sequences of tokens by a bundle. Raises `BundleError` if it gives no logits of the next token."""
 
@@ -107,22 +136,15 @@ class Generator:
         A stop token is yielded. Prompts may differ in length. Raises `BundleError` for prompts that do not fit.
         """
         self.check(prompts, tokens)
-        lengths = [len(each) for each in prompts]
-        padded = np.array([[*each, *[0] * (max(lengths) - len(each))] for each in prompts], np.int64)
-        rows = list(range(len(prompts)))
-        found = self.bundle.step(padded, lengths=lengths, routing=routing)
-        last = [length - 1 for length in lengths]
-        for place in range(tokens):
-            picked = sampler.sample(found.outputs[self.logits][range(len(rows)), last], rows, place)
-            listed = dict(zip(rows, picked.tolist(), strict=True))
-            yield Next(tuple(map(listed.get, range(len(prompts)))), self._modules(found, rows, last))
-            kept = [at for at, row in enumerate(rows) if listed[row] not in stop]
-            if not kept or (place == tokens - 1 and not routing):
-                return
-            cache = found.cache if len(kept) == len(rows) else found.cache.take(kept)
-            rows, last = [rows[at] for at in kept], [0] * len(kept)
-            found = self.bundle.step(picked[kept][:, None], cache, routing=routing)
-        yield Next((None,) * len(prompts), self._modules(found, rows, last))
+
+        def read(ids: list[list[int]], lengths: Sequence[int] | None, cache: Any) -> Any:
+            return self.bundle.step(np.array(ids, np.int64), cache, lengths=lengths, routing=routing)
+
+        def pick(found: Any, rows: list[int], last: list[int], place: int) -> list[int]:
+            picked: list[int] = sampler.sample(found.outputs[self.logits][range(len(rows)), last], rows, place).tolist()
+            return picked
+
+        yield from write_on(prompts, tokens, stop, read, pick, self._modules, routing)
 
     def check(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:
         """Raise `BundleError` for prompts that are empty, have ids beyond the words, or become too long."""

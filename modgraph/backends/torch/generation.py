@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
-from modgraph_runtime.generation import Next, find_misfit
+from modgraph_runtime.generation import Next, find_misfit, write_on
 from torch import Tensor
 
 from modgraph.backends.errors import BadPrompt, NoNextToken
@@ -49,22 +50,18 @@ class Generator:
         A stop token is yielded. Prompts may differ in length. Raises `ModgraphError` for prompts that do not fit.
         """
         self.check(prompts, tokens)
-        lengths = [len(each) for each in prompts]
-        padded = [[*each, *[0] * (max(lengths) - len(each))] for each in prompts]
-        rows = list(range(len(prompts)))
-        found = self.step(torch.tensor(padded, device=self.device), lengths=lengths, routing=routing)
-        last = [length - 1 for length in lengths]
-        for place in range(tokens):
-            picked = sampler.sample(found.outputs[self.output][range(len(rows)), last], rows, place)
-            listed = dict(zip(rows, picked.tolist(), strict=True))
-            yield Next(tuple(map(listed.get, range(len(prompts)))), self._modules(found.routing, rows, last))
-            kept = [at for at, row in enumerate(rows) if listed[row] not in stop]
-            if not kept or (place == tokens - 1 and not routing):
-                return
-            cache = found.cache if len(kept) == len(rows) else found.cache.take(kept)
-            rows, last = [rows[at] for at in kept], [0] * len(kept)
-            found = self.step(picked[kept].unsqueeze(1), cache, routing=routing)
-        yield Next((None,) * len(prompts), self._modules(found.routing, rows, last))
+
+        def read(ids: list[list[int]], lengths: Sequence[int] | None, cache: Any) -> Any:
+            return self.step(torch.tensor(ids, device=self.device), cache, lengths=lengths, routing=routing)
+
+        def pick(found: Any, rows: list[int], last: list[int], place: int) -> list[int]:
+            picked: list[int] = sampler.sample(found.outputs[self.output][range(len(rows)), last], rows, place).tolist()
+            return picked
+
+        def list_modules(found: Any, rows: list[int], last: list[int]) -> Any:
+            return self._modules(found.routing, rows, last)
+
+        yield from write_on(prompts, tokens, stop, read, pick, list_modules, routing)
 
     def _modules(
         self, routing: Mapping[str, Tensor], rows: Sequence[int], last: Sequence[int]
