@@ -1,4 +1,4 @@
-# Graphs or their nodes, told apart by layers that read what came from neighbours. A layer is a mixture of experts (Wang et
+# Graphs or their nodes, classified by layers that read what came from neighbours. A layer is a mixture of experts (Wang et
 # al., Graph Mixture of Experts, NeurIPS 2023) or a single network: `kind` is "hops" for experts of neighbours and others
 # of neighbours' neighbours, "neighbours" for experts that all read neighbours, "one" for one network that reads
 # neighbours, and "both" for one that reads both. Widths inside are `inner`, so that sweeps can make costs equal.
