@@ -13,6 +13,7 @@ Needs transformers (`pip install modgraph-compiler[bench]`). Goal: the block at 
 from __future__ import annotations
 
 import argparse
+import shutil
 import statistics
 import tempfile
 import time
@@ -45,7 +46,7 @@ SIZES = {
     "rms_norm_eps": 1e-5,
 }
 BLOCK = """
-import swiglu from "mixtral.mod"
+import swiglu from "parts/swiglu.mod"
 
 model mixture(tokens=2048, dim=256, hidden=1024, experts=8, k=2) {
   input x: float[tokens, dim]
@@ -112,7 +113,7 @@ def blocks(tokens: int, folder: Path) -> list[Contender]:
     theirs = MixtralSparseMoeBlock(config()).train()
     spec = folder / "block.mod"
     spec.write_text(BLOCK)
-    (folder / "mixtral.mod").write_text((ZOO / "mixtral.mod").read_text())
+    shutil.copytree(ZOO / "parts", folder / "parts")
     ours = modgraph.load(spec, tokens=tokens).build().train()
     with torch.no_grad():
         for parameter in theirs.parameters():

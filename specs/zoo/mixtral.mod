@@ -1,12 +1,7 @@
 # Mixtral (Jiang et al., Mixtral of Experts, 2024). Its parameters have the names in the config.json of published
 # weights, which mixtral_hub.yaml maps. The last line of parameters is for Qwen2-MoE and Qwen3-MoE (Yang et al., 2024,
 # 2025), whose weights qwen2_hub.yaml and qwen3_hub.yaml map.
-block swiglu(dim, hidden) {
-  input x: float[tokens, dim]
-  h = (x -> linear(hidden, bias=false, name="gate") -> silu) * (x -> linear(hidden, bias=false, name="up"))
-  y = h -> linear(dim, bias=false, name="down")
-  output y
-}
+import swiglu from "parts/swiglu.mod"
 
 model mixtral(vocab_size=1000, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
               num_attention_heads=4, num_key_value_heads=2, head_dim=hidden_size // num_attention_heads,

@@ -1,6 +1,6 @@
 # OLMoE (Muennighoff et al., OLMoE: Open Mixture-of-Experts Language Models, 2024). Its parameters have the names in the
 # config.json of published weights, which olmoe_hub.yaml maps. Queries and keys are normalised over all heads.
-import swiglu from "mixtral.mod"
+import swiglu from "parts/swiglu.mod"
 
 block normed_attention(heads, rotary, eps) {
   input x: float[tokens, dim]

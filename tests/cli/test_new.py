@@ -152,7 +152,7 @@ def test_maps_of_weights_come_along() -> None:
 
 @pytest.mark.usefixtures("empty")
 def test_a_name_that_no_spec_has_is_answered_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["new", "copy", "--from", "mixtral"]) == 0, "the last part of a name will do"
+    assert main(["new", "copy", "--from", "switch"]) == 0, "the last part of a name will do"
     Path("copy.mod").unlink()
     Path("copy.yaml").unlink()
     capsys.readouterr()

@@ -116,7 +116,7 @@ def _lines_run(text: str, parameters: dict[str, Any]) -> int:
         lines += event == "line"
         return count
 
-    file = parse(Source("m.mod", text), report)
+    file = parse(Source(str(SPECS / "zoo/m.mod"), text), report)
     assert file is not None, report.diagnostics
     before = sys.gettrace()
     gc.disable()
