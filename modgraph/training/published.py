@@ -4,9 +4,10 @@
       intermediate_size: moe_intermediate_size
       rope_theta: [rope_parameters.rope_theta, rope_theta]    # the first that is there; dots lead into mappings
       qk_norm: true                            # a value
-    requires: {hidden_act: silu}               # what config.json must say where it has the key
+    requires: {hidden_act: silu, rope_type: [default, yarn]}  # what config.json must say where it has the key
 
 Parameters that `config` does not name take the key of the same name, where there is one. A key with null is absent.
+A list under `requires` allows each of its values.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def read_config(path: str, checkpoint: str, spec: str | Path | Collection[str]) 
     record = _read_record(str(place))
     for key, wanted in keys.required.items():
         there = _find_value(record, key)
-        if there is not None and there != wanted:
+        if there is not None and there != wanted and not (isinstance(wanted, tuple) and there in wanted):
             says, needs = json.dumps(there), json.dumps(wanted)
             report.add(errors.ConfigDiffers(span=keys.spans[key], path=str(place), key=key, found=says, wanted=needs))
     found = {}

@@ -410,7 +410,7 @@ MISTAKES = {
     REST: ("MG505", "weights"),
     "weights: 3\n" + REST: ("MG505", "weights"),
     "weights: {norm.*: 3}\n" + REST: ("MG504", "must be a name"),
-    "weights: {norm.*: {a: b}}\n" + REST: ("MG503", "keys are: axes, to"),
+    "weights: {norm.*: {a: b}}\n" + REST: ("MG503", "keys are: axes, optional, to"),
     "weights: {norm.*: {axes: a -> a}}\n" + REST: ("MG505", "norm.* needs to"),
     "weights: {norm.*: {to: 3}}\n" + REST: ("MG504", "must be a string"),
     "weights: {norm.*: {to: norm.*, axes: 3}}\n" + REST: ("MG504", "must be a string"),

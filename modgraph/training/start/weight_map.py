@@ -4,6 +4,7 @@
       blocks.*.mlp.*.*: [blocks.*.mlp.*.*, blocks.*.expert.#.ffn.*.*]
       blocks.*.experts: {to: blocks.*.expert.#.linear.weight, axes: "# in out -> out in"}
       blocks.*.gate_up: {to: [blocks.*.gate.weight, blocks.*.up.weight], axes: "(half out) in -> out in"}
+      blocks.*.query: {to: blocks.*.query.weight, optional: true}       # of ours, what a model may lack
     random: [head.*]                           # of ours, what may start afresh
     unused: [dist_token]                       # of theirs, what nothing here needs
 
@@ -75,9 +76,9 @@ def read_map(path: str, graph: Graph) -> WeightMap:
 
 
 def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: Report) -> dict[str, Origin]:
-    """Return the origin of each weight. A rule is a mistake if none of its targets is a weight."""
+    """Return the origin of each weight. A rule, unless optional, needs a target that is a weight."""
     found: dict[str, tuple[Origin, Rule]] = {}
-    used: set[str] = set()
+    used = {rule.source for rule in rules if rule.optional}
     for rule in rules:
         among = shapes if is_pattern(rule.target) else shapes.keys() & {rule.target}
         names = {name: values for name in among if (values := match_pattern(rule.target, name)) is not None}
@@ -158,6 +159,7 @@ class Rule:
     targets: tuple[str, ...]
     at: int
     arrangement: Arrangement | None
+    optional: bool
     span: Span | None
 
     @property
@@ -221,6 +223,7 @@ class _Arranged(Section):
         doc='axes in the file and in the model, such as "# in out -> out in"; # is unstacked, and of (half out) each '
         "weight of to takes a part",
     )
+    optional: bool = setting(False, doc="whether a model may lack the weights")
 
 
 def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
@@ -232,18 +235,19 @@ def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
         return
     for source, item in section.items.items():
         targets: tuple[str, ...] = ()
-        arrangement = None
+        arrangement, optional = None, False
         if isinstance(item, Leaf):
             targets = read_words(item, source, report)
         elif (found := read_section(_Arranged, item, source, report)) is not None:
             try:
                 arrangement = None if found.axes is None else Arrangement.parse(found.axes)
                 targets = (found.to,) if isinstance(found.to, str) else found.to
+                optional = found.optional
             except ValueError as error:
                 span, problem = item.items["axes"].span, str(error)
                 report.add(errors.BadArrangement(span=span, axes=found.axes, problem=problem))
         for at, target in enumerate(targets):
-            rule = Rule(source, targets, at, arrangement, item.span)
+            rule = Rule(source, targets, at, arrangement, optional, item.span)
             wrong = rule.problem()
             if wrong is None:
                 yield rule
