@@ -199,6 +199,14 @@ ENTRIES = (
         ("Muennighoff et al., OLMoE, 2024", "https://arxiv.org/abs/2409.02060"),
     ),
     Entry(
+        "zoo/deepseek_v3",
+        "DeepSeek-V3",
+        "A language model with latent attention, whose tokens choose among the best groups of experts, balanced "
+        "without a loss; [maps](guides/published-weights.md) read the published weights, and those of DeepSeek-V2.",
+        ("DeepSeek-AI, DeepSeek-V3 Technical Report, 2024", "https://arxiv.org/abs/2412.19437"),
+        boxes=26,
+    ),
+    Entry(
         "zoo/switch",
         "Switch Transformer",
         "A language model in which each token goes to one expert, which drops what exceeds its capacity in training.",
