@@ -104,7 +104,7 @@ def list_shipped_specs() -> dict[str, Path]:
     package = Path(__file__).parent
     folder = next((each for each in (package / "specs", package.parent / "specs") if each.is_dir()), package)
     found = (each.relative_to(folder).with_suffix("").as_posix() for each in folder.rglob("*.mod"))
-    return {name: folder / f"{name}.mod" for name in sorted(found) if not name.startswith("parts/")}
+    return {name: folder / f"{name}.mod" for name in sorted(found) if "parts" not in name.split("/")}
 
 
 def files_of_bundle(path: str | Path) -> tuple[Path, Path]:
