@@ -207,7 +207,7 @@ def _collect_names(
     others = [argument for argument in arguments if argument not in named]
     positional = [argument for argument in others if argument.name is None]
     if len(positional) == len(arguments) == 1 and isinstance(positional[0].value, tuple):
-        return [replace(positional[0], name="names")]
+        return [replace(positional[0], name="names", value=resolve_axis(positional[0].value, elaborator))]
     if positional and len(positional) == len(arguments):
         given = tuple(argument.value for argument in positional)
         if POISON not in given:
