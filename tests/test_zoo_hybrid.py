@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ YARN = {
     "beta_fast": 32.0,
     "beta_slow": 1.0,
     "factor": 8.0,
-    "original_max_position_embeddings": 64,
+    "original_max_position_embeddings": 4096,
     "rope_type": "yarn",
     "truncate": False,
 }
@@ -54,10 +55,11 @@ CONFIGS: dict[str, dict[str, Any]] = {  # as published, with other sizes
         "intermediate_size": 99, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 6, "linear_num_key_heads": 2,
         "linear_num_value_heads": 4, "linear_value_head_dim": 5, "mlp_only_layers": [], "moe_intermediate_size": 12,
         "norm_topk_prob": True, "num_experts": 4, "num_hidden_layers": 2, "partial_rotary_factor": 0.25,
-        "rms_norm_eps": 1e-6, "rope_scaling": None, "rope_theta": 1e7, "shared_expert_intermediate_size": 20,
+        "rms_norm_eps": 1e-3, "rope_scaling": None, "rope_theta": 1e7, "shared_expert_intermediate_size": 20,
     },
 }  # fmt: skip
 HUBS = sorted(CONFIGS)
+SPREAD = {"gpt_oss": 0.3, "qwen3_next": 0.1}  # of random weights; with more, float32 is not exact to 1e-5
 WORDS = torch.randint(50, (3, 9), generator=torch.Generator().manual_seed(0))
 LIMIT, KEY, VALUE = 0.7, 6, 5
 
@@ -103,12 +105,13 @@ def published(hub: str) -> dict[str, Tensor]:
     return {name: 0.4 * torch.randn(shape, generator=generator) for name, shape in list_shapes(hub).items()}
 
 
-def begin(folder: Path, hub: str) -> Model:
-    """The model of a published folder, with its parameters and all of its weights."""
+def begin(folder: Path, hub: str, unused: tuple[str, ...] = ()) -> Model:
+    """The model of a published folder, with its parameters and all of its weights but the unused."""
     spec, map_ = f"specs/zoo/{hub}.mod", f"specs/zoo/{hub}_hub.yaml"
     model = modgraph.load(spec, **read_config(map_, str(folder), spec)).build(seed=0)
     inherited = inherit_file(model.graph, model.state_dict(), str(folder), read_map(map_, model.graph))
-    assert inherited.fresh == inherited.left == inherited.copies == ()
+    assert inherited.fresh == inherited.copies == ()
+    assert inherited.left == unused
     return model.eval()
 
 
@@ -157,7 +160,7 @@ def turn(x: Tensor, speeds: Tensor, strength: float = 1.0) -> Tensor:
 
 
 def gpt_oss(w: Weights, words: Tensor) -> Tensor:
-    speeds, strength = yarn(4, 150000, 64, 8.0), 1 + 0.1 * math.log(8.0)
+    speeds, strength = yarn(4, 150000, 4096, 8.0), 1 + 0.1 * math.log(8.0)
     x = w["model.embed_tokens.weight"][words]
     for at in range(2):
         of = below(w, f"model.layers.{at}.")
@@ -202,7 +205,7 @@ def gated_delta(w: Weights, h: Tensor) -> Tensor:
             state = state * fade
             error = v[t, head * VALUE : (head + 1) * VALUE] - state @ key
             state = state + beta[t, head].sigmoid() * torch.outer(error, key)
-            found.append(norm(state @ query / math.sqrt(KEY), w["norm.weight"], 1e-6) * F.silu(open_[t, head]))
+            found.append(norm(state @ query / math.sqrt(KEY), w["norm.weight"], 1e-3) * F.silu(open_[t, head]))
         heads.append(torch.stack(found))
     return mapped(w, "out_proj", torch.cat(heads, -1))
 
@@ -210,7 +213,7 @@ def gated_delta(w: Weights, h: Tensor) -> Tensor:
 def gated_attention(w: Weights, h: Tensor) -> Tensor:
     q, open_ = mapped(w, "q_proj", h).unflatten(-1, (4, 32)).split(16, -1)
     k, v = (mapped(w, f"{each}_proj", h).unflatten(-1, (2, 16)) for each in "kv")
-    q, k = (norm(each, 1 + w[f"{name}_norm.weight"], 1e-6) for name, each in (("q", q), ("k", k)))
+    q, k = (norm(each, 1 + w[f"{name}_norm.weight"], 1e-3) for name, each in (("q", q), ("k", k)))
     q, k = (turn(each, list_speeds(2, 1e7)) for each in (q, k))
     return mapped(w, "o_proj", (attend(q, k, v, len(h)) * open_.sigmoid()).flatten(-2))
 
@@ -219,10 +222,10 @@ def qwen3_next(w: Weights, words: Tensor) -> Tensor:
     x = w["model.embed_tokens.weight"][words]
     for at in range(2):
         of = below(w, f"model.layers.{at}.")
-        h = norm(x, 1 + of["input_layernorm.weight"], 1e-6)
+        h = norm(x, 1 + of["input_layernorm.weight"], 1e-3)
         x = x + (gated_delta(below(of, "linear_attn."), h) if at == 0 else gated_attention(below(of, "self_attn."), h))
         rows, own = [], below(of, "mlp.")
-        for token in norm(x, 1 + of["post_attention_layernorm.weight"], 1e-6):
+        for token in norm(x, 1 + of["post_attention_layernorm.weight"], 1e-3):
             best = mapped(own, "gate", token).topk(2)
             shares = zip(best.values.softmax(0), best.indices.tolist(), strict=True)
             parts = [(mapped(own, "shared_expert_gate", token).sigmoid(), "shared_expert")]
@@ -238,7 +241,7 @@ def qwen3_next(w: Weights, words: Tensor) -> Tensor:
             ]
             rows.append(torch.stack(each).sum(0))
         x = x + torch.stack(rows)
-    return mapped(w, "lm_head", norm(x, 1 + w["model.norm.weight"], 1e-6))
+    return mapped(w, "lm_head", norm(x, 1 + w["model.norm.weight"], 1e-3))
 
 
 def test_a_published_checkpoint_computes_what_plain_torch_does(hub: str, folder: Path) -> None:
@@ -246,3 +249,113 @@ def test_a_published_checkpoint_computes_what_plain_torch_does(hub: str, folder:
     tensors = {name: each.double() for name, each in published(hub).items()}
     expected = torch.stack([computed(tensors, each) for each in WORDS])
     torch.testing.assert_close(begin(folder, hub).double()(WORDS), expected, atol=1e-8, rtol=1e-8)
+
+
+# ---------------------------------------------------------------- steps
+
+
+def test_steps_give_what_the_whole_sequence_gives(hub: str, folder: Path) -> None:
+    with torch.no_grad():
+        agree(begin(folder, hub))
+
+
+@pytest.mark.slow
+def test_a_stepwise_bundle_writes_the_same_words(hub: str, folder: Path, tmp_path: Path) -> None:
+    model = begin(folder, hub)
+    prompts = [[5], [1, 2, 3, 4, 5, 6, 7], [9, 8, 9]]
+    expected = model.generate(prompts, tokens=64)
+    assert min(len({*each}) for each in expected) > 5, "the model repeats its words"
+    modgraph.export(model, tmp_path / "m.onnx", stepwise=True, routing=True)
+    assert Bundle(tmp_path / "m.onnx", threads=1).generate(prompts, tokens=64) == expected
+
+
+# ---------------------------------------------------------------- transformers
+
+
+def build_theirs(hub: str, config: Mapping[str, Any]) -> Any:
+    import transformers
+
+    kind = {"gpt_oss": "GptOss", "qwen3_next": "Qwen3Next"}[hub]
+    return getattr(transformers, f"{kind}ForCausalLM")(getattr(transformers, f"{kind}Config")(**config))
+
+
+@pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")
+def test_a_checkpoint_that_transformers_writes_gives_its_logits_choices_and_words(hub: str, tmp_path: Path) -> None:
+    given = {**CONFIGS[hub], "initializer_range": SPREAD[hub], "num_hidden_layers": 4, "eos_token_id": None}
+    given |= {"full_attention_interval": 4, "layer_types": None}
+    torch.manual_seed(0)
+    theirs = build_theirs(hub, given).eval()
+    with torch.no_grad():
+        for weight in theirs.parameters():  # biases and scales differ from their starts
+            weight.add_(0.3 * torch.randn_like(weight) if weight.dim() < 3 and weight.shape[0] < 50 else 0)
+    theirs.save_pretrained(tmp_path, max_shard_size="40KB")
+    assert len([*tmp_path.glob("*.safetensors")]) > 1
+    model = begin(tmp_path, hub)
+    with torch.no_grad():
+        expected = theirs(input_ids=WORDS, output_router_logits=True)
+        found = model.compute({"words": WORDS}, losses=False, routing=True)
+    torch.testing.assert_close(found.outputs["logits"], expected.logits, atol=1e-5, rtol=1e-5)
+    assert len(expected.router_logits) == 4
+    for at, scores in enumerate(expected.router_logits):
+        choices = torch.zeros_like(scores).scatter(1, scores.topk(2).indices, 1.0)
+        assert found.routing[f"layers.{at}.expert.selected"].flatten(0, 1).equal(choices)
+    for prompt in (WORDS[:1, :1], WORDS[1:2, :7], torch.arange(1, 41)[None]):
+        settings = {"max_new_tokens": 64, "do_sample": False, "use_cache": True, "pad_token_id": 0}
+        ids = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), **settings)[0, prompt.shape[1] :]
+        assert len({*ids.tolist()}) > 5, "it repeats its words"
+        assert model.generate(prompt.tolist(), tokens=64) == [ids.tolist()]
+
+
+# ---------------------------------------------------------------- published sizes
+
+FULL = {  # parameters, and billions of products of a token, which leave out the embedding
+    "gpt_oss_20b": (20_914_757_184, 3.61, "gpt_oss"),
+    "gpt_oss_120b": (116_829_156_672, 5.13, "gpt_oss"),
+    "qwen3_next_80b_a3b": (79_674_391_296, 3.60, "qwen3_next"),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=pytest.mark.slow if each != "gpt_oss_20b" else ()) for each in FULL]
+)
+def test_a_published_config_has_the_published_number_of_parameters(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    count, billions, spec = FULL[name]
+    given = f"specs/zoo/published/{name}.json"
+    assert main(["cost", f"specs/zoo/{spec}.mod", "-s", f"@specs/zoo/{spec}_hub.yaml={given}", "--json"]) == 0
+    costs = json.loads(capsys.readouterr().out)
+    assert costs["parameters"] == count
+    assert round(costs["active_macs"] / 1e9, 2) == billions
+    if find_spec("transformers") is not None:
+        with torch.device("meta"):
+            theirs = build_theirs(spec, json.loads(Path(given).read_text()))
+        assert sum(weight.numel() for weight in theirs.parameters()) == count
+
+
+REFUSED = {
+    "another strength": ("gpt_oss", {"rope_scaling": {**YARN, "mscale": 0.7}}, "mscale: 0.7"),
+    "yarn in whole places": ("gpt_oss", {"rope_scaling": {**YARN, "truncate": True}}, "truncate: true"),
+    "no yarn": ("gpt_oss", {"rope_scaling": {**YARN, "rope_type": "linear"}}, 'rope_type: "linear"'),
+    "no window": ("gpt_oss", {"sliding_window": None}, "no value at sliding_window"),
+    "a dense layer": ("qwen3_next", {"mlp_only_layers": [1]}, "mlp_only_layers: [1]"),
+    "tied words": ("qwen3_next", {"tie_word_embeddings": True}, "tie_word_embeddings: true"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_config_that_the_spec_would_compute_otherwise_is_refused(kind: str, tmp_path: Path) -> None:
+    hub, other, words = REFUSED[kind]
+    (tmp_path / "config.json").write_text(json.dumps({**CONFIGS[hub], **other}))
+    with pytest.raises(ModgraphError, match=r"MG5(39|45)") as caught:
+        read_config(f"specs/zoo/{hub}_hub.yaml", str(tmp_path), f"specs/zoo/{hub}.mod")
+    assert words in str(caught.value)
+
+
+def test_layers_that_predict_a_further_token_are_left_behind(tmp_path: Path) -> None:
+    ahead = {"fc": (32, 64), "norm": (32,), "layers.0.mlp.experts.0.up_proj": (12, 32), "layers.0.mlp.gate": (4, 32)}
+    ahead |= {"layers.0.input_layernorm": (32,), "layers.0.mlp.shared_expert.up_proj": (20, 32)}
+    tensors = {f"mtp.{name}.weight": torch.ones(shape) for name, shape in ahead.items()}
+    save_shards({**published("qwen3_next"), **tensors}, tmp_path, 30)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGS["qwen3_next"]))
+    begin(tmp_path, "qwen3_next", unused=tuple(sorted(tensors)))

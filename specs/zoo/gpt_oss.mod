@@ -36,6 +36,7 @@ model gpt_oss(vocab_size=1000, hidden_size=32, intermediate_size=32, num_hidden_
               num_local_experts=8, num_experts_per_tok=4, swiglu_alpha=1.702, swiglu_limit=7.0,
               rms_norm_eps=0.00001, router_aux_loss_coef=0.001) {
   require len(layer_types) in [0, num_hidden_layers]
+  require original_max_position_embeddings > 6.2832 * rope_beta_fast  # as in the code of YaRN
   input  words: token[time, vocab_size]
   target next: class[time, vocab_size]
 
@@ -45,6 +46,7 @@ model gpt_oss(vocab_size=1000, hidden_size=32, intermediate_size=32, num_hidden_
         swiglu_limit)
     near = i % 2 == 0
     if len(layer_types) > 0 {
+      require layer_types[i] in ["sliding_attention", "full_attention"]
       near = layer_types[i] == "sliding_attention"
     }
     window = 0

@@ -38,6 +38,7 @@ model qwen3_next(vocab_size=1000, hidden_size=32, num_hidden_layers=4, full_atte
     module shared = swiglu(hidden_size, shared_expert_intermediate_size)
     attends = (i + 1) % full_attention_interval == 0
     if len(layer_types) > 0 {
+      require layer_types[i] in ["linear_attention", "full_attention"]
       attends = layer_types[i] == "full_attention"
     }
 

@@ -20,17 +20,17 @@ block gated_delta(groups, members, keys, values, kernel=4, eps=0.000001) {
   q = q -> unmerge([groups, keys], into=["group", ""])
   k = k -> unmerge([groups, keys], into=["group", ""])
   v = v -> unmerge([groups, members * values], into=["group", ""])
-  q = q / sqrt(keys * (sum(q * q, axis=-1) + eps))
-  k = k / sqrt(sum(k * k, axis=-1) + eps)
+  q = q / sqrt(keys * (sum(q * q, axis=-1) + 0.000001))
+  k = k / sqrt(sum(k * k, axis=-1) + 0.000001)
   z = z -> unmerge([members, values], into=["member", "value"])
 
   scan (q, k, v, fade, beta) -> concat as t with s: float[group, member, value=values, key=keys] {
     query, key, value, kept, share = t -> split([keys, keys, members * values, members, members])
     key = key -> rename(["-1", "key"])
     s = (kept -> rename(["-1", "member"])) * s
-    error = (value -> unmerge([members, values], into=["member", "value"])) - ((s, key)
-        -> contract(axis="key"))
-    s = s + ((share -> rename(["-1", "member"])) * error -> new_axis(keys, axis="key", at=-1)) * key
+    value = value -> unmerge([members, values], into=["member", "value"])
+    change = (share -> rename(["-1", "member"])) * (value - ((s, key) -> contract(axis="key")))
+    s = s + (change -> new_axis(keys, axis="key", at=-1)) * key
     yield (s, query -> rename(["-1", "key"])) -> contract(axis="key")
   } as read
 
