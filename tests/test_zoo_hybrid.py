@@ -152,8 +152,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, window: int, sinks: Tensor | None = 
     return torch.stack(rows)
 
 
-def turn(x: Tensor, speeds: Tensor, strength: float = 1.0) -> Tensor:
-    """[T, heads, width]; of each head as many numbers turn as there are speeds, twice."""
+def rotate_heads(x: Tensor, speeds: Tensor, strength: float = 1.0) -> Tensor:
+    """[T, heads, width]; of each head as many numbers rotate as there are speeds, twice."""
     end = 2 * len(speeds)
     rows = [strength * rotated(each[..., :end], place, speeds) for place, each in enumerate(x)]
     return torch.cat((torch.stack(rows), x[..., end:]), -1)
@@ -166,7 +166,7 @@ def gpt_oss(w: Weights, words: Tensor) -> Tensor:
         of = below(w, f"model.layers.{at}.")
         h = norm(x, of["input_layernorm.weight"], 1e-5)
         q, k, v = (mapped(of, f"self_attn.{each}_proj", h).unflatten(-1, (-1, 8)) for each in "qkv")
-        q, k = turn(q, speeds, strength), turn(k, speeds, strength)
+        q, k = rotate_heads(q, speeds, strength), rotate_heads(k, speeds, strength)
         mixed = attend(q, k, v, 3 if at == 0 else len(x), of["self_attn.sinks"])
         x = x + mapped(of, "self_attn.o_proj", mixed.flatten(-2))
         rows, own = [], below(of, "mlp.experts.")
@@ -214,7 +214,7 @@ def gated_attention(w: Weights, h: Tensor) -> Tensor:
     q, open_ = mapped(w, "q_proj", h).unflatten(-1, (4, 32)).split(16, -1)
     k, v = (mapped(w, f"{each}_proj", h).unflatten(-1, (2, 16)) for each in "kv")
     q, k = (norm(each, 1 + w[f"{name}_norm.weight"], 1e-3) for name, each in (("q", q), ("k", k)))
-    q, k = (turn(each, list_speeds(2, 1e7)) for each in (q, k))
+    q, k = (rotate_heads(each, list_speeds(2, 1e7)) for each in (q, k))
     return mapped(w, "o_proj", (attend(q, k, v, len(h)) * open_.sigmoid()).flatten(-2))
 
 

@@ -138,7 +138,8 @@ def bind_settings(
             sound = False
             continue
         bounds = settings[name].bounds
-        value = resolve_axis(argument.value, elaborator) if bounds["axis"] else argument.value
+        is_axis = bounds["axis"] or (declaration.takes_names and name == "names")
+        value = resolve_axis(argument.value, elaborator) if is_axis else argument.value
         if bounds["extent"] and isinstance(value, WithAxis):
             values[bounds["extent"]] = value.axis.name
             value = value.size
@@ -207,7 +208,7 @@ def _collect_names(
     others = [argument for argument in arguments if argument not in named]
     positional = [argument for argument in others if argument.name is None]
     if len(positional) == len(arguments) == 1 and isinstance(positional[0].value, tuple):
-        return [replace(positional[0], name="names", value=resolve_axis(positional[0].value, elaborator))]
+        return [replace(positional[0], name="names")]
     if positional and len(positional) == len(arguments):
         given = tuple(argument.value for argument in positional)
         if POISON not in given:
