@@ -204,6 +204,21 @@ ENTRIES = (
         "A language model with latent attention, whose tokens choose among the best groups of experts, balanced "
         "without a loss; [maps](guides/published-weights.md) read the published weights, and those of DeepSeek-V2.",
         ("DeepSeek-AI, DeepSeek-V3 Technical Report, 2024", "https://arxiv.org/abs/2412.19437"),
+    ),
+    Entry(
+        "zoo/gpt_oss",
+        "gpt-oss",
+        "A language model with windows in every other layer, a sink for each head, and clamped experts; its "
+        "[map](guides/published-weights.md) reads the published weights, of 4 bits too.",
+        ("OpenAI, gpt-oss-120b & gpt-oss-20b Model Card, 2025", "https://arxiv.org/abs/2508.10925"),
+        boxes=26,
+    ),
+    Entry(
+        "zoo/qwen3_next",
+        "Qwen3-Next",
+        "A language model whose layers keep a matrix for each head, by the gated delta rule, and each fourth attends; "
+        "its [map](guides/published-weights.md) reads the published weights.",
+        ("Yang et al., Gated Delta Networks, ICLR 2025", "https://arxiv.org/abs/2412.06464"),
         boxes=26,
     ),
     Entry(

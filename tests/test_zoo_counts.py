@@ -25,8 +25,11 @@ ROUNDED = {  # as published: parameters, and those active for a token, in billio
     "olmoe_1b_7b": (6.9, 1.3),
     "deepseek_v2_lite": (15.7, 2.4),
     "deepseek_v3": (671, 37),
+    "gpt_oss_20b": (20.9, 3.6),
+    "gpt_oss_120b": (117, 5.1),
+    "qwen3_next_80b_a3b": (79.7, 3.9),
 }
-LONG = ("qwen15_moe_a27b", "qwen3_235b_a22b", "deepseek_v2_lite")
+LONG = ("qwen15_moe_a27b", "qwen3_235b_a22b", "deepseek_v2_lite", "gpt_oss_120b", "qwen3_next_80b_a3b")
 BRIEF = [pytest.param(each, marks=[pytest.mark.slow] * (each in LONG)) for each in MODELS]
 
 

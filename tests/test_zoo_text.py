@@ -239,12 +239,13 @@ FEW: dict[str, dict[str, Any]] = {
     "olmoe": {"vocab_size": 13, "num_hidden_layers": 1, "hidden_size": 16, "num_experts": 3},
     "switch": {"vocabulary": 13, "dim": 16, "experts": 3},
     "deepseek_v3": {"vocab_size": 13, "hidden_size": 16, "n_routed_experts": 6, "n_group": 3, "num_experts_per_tok": 2},
+    "gpt_oss": {"vocab_size": 13, "hidden_size": 16, "num_local_experts": 3, "num_experts_per_tok": 2},
+    "qwen3_next": {"vocab_size": 13, "hidden_size": 16, "num_experts": 3},
 }
+SLOW = [each for each in FEW if each != "mixtral"]
 
 
-@pytest.mark.parametrize(
-    "name", ["mixtral", *(pytest.param(each, marks=pytest.mark.slow) for each in ("olmoe", "switch", "deepseek_v3"))]
-)
+@pytest.mark.parametrize("name", ["mixtral", *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)])
 def test_it_learns_words_and_is_exported(name: str, tmp_path: Path) -> None:
     lines = [" ".join(f"w{(at * step) % 11}" for at in range(12)) for step in range(1, 40)]
     (tmp_path / "text").write_text("\n".join(lines))

@@ -138,7 +138,8 @@ def bind_settings(
             sound = False
             continue
         bounds = settings[name].bounds
-        value = resolve_axis(argument.value, elaborator) if bounds["axis"] else argument.value
+        is_axis = bounds["axis"] or (declaration.takes_names and name == "names")
+        value = resolve_axis(argument.value, elaborator) if is_axis else argument.value
         if bounds["extent"] and isinstance(value, WithAxis):
             values[bounds["extent"]] = value.axis.name
             value = value.size

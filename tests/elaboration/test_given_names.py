@@ -149,6 +149,22 @@ def test_iterations_over_numbers_below_zero_are_called_by_their_places() -> None
     assert [node.name for node in graph if "linear" in node.name] == [f"r.{place}.x.linear" for place in range(3)]
 
 
+@pytest.mark.parametrize("call", ['rename(["-1", "member"])', 'rename(names=["-1", "member"])'])
+def test_a_plain_axis_gets_the_name_of_an_axis_that_the_block_declared(call: str) -> None:
+    text = f"""block fade() {{
+      input x: float[time, 3]
+      weight rate: float[member=3, key=2] = ones
+      scan x as v with s: float[member, key] {{
+        s = (v -> {call}) * s + rate
+        yield s -> sum(axis=-1)
+      }} as read
+      output read
+    }}
+    model m() {{ input x: float[time, 3] output y = x -> fade }}"""
+    graph = loads(text).ir
+    assert [axis.size for axis in graph.type_of(graph.outputs["y"]).shape] == [None, 3]
+
+
 @pytest.mark.parametrize("call", ['rename(["-2", "token"])', 'rename(names=["-2", "token"])'])
 def test_a_plain_axis_is_renamed_by_its_place(call: str) -> None:
     graph = loads(f"model m() {{ input x: float[5, 4] y = x -> {call} output y }}").ir

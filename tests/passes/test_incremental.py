@@ -19,7 +19,8 @@ from modgraph.passes import BUNDLE, STEPWISE, apply_passes
 from modgraph.passes.incremental import Incremental
 
 ROOT = Path(__file__).parents[2]
-SPECS = [f"specs/{name}" for name in ("zoo/mixtral", "zoo/switch", "modular_networks_lm")]
+ZOO = ("zoo/deepseek_v3", "zoo/mixtral", "zoo/olmoe", "zoo/switch", "modular_networks_lm")
+SPECS = [f"specs/{name}" for name in ZOO]
 NAMES = """adaptive_computation attention_sinks deepseek_moe deepseek_v3 gated_delta gated_linear_attention gpt_oss
 hash_layer linear_biases mechanisms selective_state_space soft_caps switch_head tied_embedding"""
 SPECS += [f"tests/papers/{name}" for name in NAMES.split()]

@@ -48,6 +48,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "specs/zoo/soft_moe.mod": {"dim": 8, "depth": 1, "heads": 2, "classes": 3},
     "specs/zoo/switch.mod": {"vocabulary": 9, "dim": 8, "hidden": 6, "depth": 1, "heads": 2, "experts": 3},
     "specs/zoo/mixtral.mod": {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_local_experts": 4},
+    "specs/zoo/gpt_oss.mod": {"vocab_size": 9, "hidden_size": 8, "num_local_experts": 4, "sliding_window": 2},
+    "specs/zoo/qwen3_next.mod": {"vocab_size": 9, "hidden_size": 8, "num_experts": 4, "full_attention_interval": 2},
     "specs/zoo/olmoe.mod": {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_experts": 4},
     "tests/papers/adaptive_computation.mod": {},
     "tests/papers/attention_sinks.mod": {"vocabulary": 7},

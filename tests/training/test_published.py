@@ -313,7 +313,7 @@ MISTAKES = {
     f"{{to: {BOTH}, axes: '# in (out) -> out in'}}": ("MG535", "of which the weight has one"),
     f"{{to: {BOTH}, axes: '# in (a b out) -> out in'}}": ("MG535", "of which the weight has one"),
     f"{{to: {BOTH}, axes: '# in (a b) -> out in'}}": ("MG535", "of which the weight has one"),
-    f"{{to: {BOTH}, axes: '# (in out) -> out in'}}": ("MG535", "of which the weight has one"),
+    f"{{to: {BOTH}, axes: '# (in out) -> out in'}}": ("MG516", "experts.gate_up_proj[0] is of [3, 6, 10] there"),
     f"{{to: {BOTH}, axes: 'in (# out) -> out in'}}": ("MG535", "of which the weight has one"),
     f"{{to: {BOTH}, axes: '# (a in) (half out) -> out in'}}": ("MG535", "once may parentheses"),
     f"{{to: {BOTH}, axes: '# out (out half) -> out in'}}": ("MG535", '"out" names two axes'),

@@ -110,7 +110,7 @@ class CompiledRecurrence(CompiledScan):
         if not is_traced and T == 0:
             return super().__call__(*operands, length=length)
         mask = None if length is None else torch.arange(T, device=sequence.device) < length.to(sequence.device)[:, None]
-        if mask is not None and not is_traced and bool(mask.all()):
+        if mask is not None and not is_traced and mask.is_cpu and bool(mask.all()):  # an accelerator would wait
             mask = None  # no example ends early
         states = {each: given[each] if each in given else self._zeros(sequence, each) for each in self.states}
         long = T if is_traced else self._segment(*sequence.shape[:2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -127,7 +128,10 @@ def arrange(tensor: Tensor, origin: Origin, like: Tensor) -> Tensor | None:
             if origin.slice >= tensor.shape[arrangement.stack]:
                 return None
             tensor = tensor.select(arrangement.stack, origin.slice)
-        tensor = tensor.permute(arrangement.order)
+        sizes = [[like.shape[axis] for axis in merged] for merged in arrangement.merged]
+        if [*map(math.prod, sizes)] != [*tensor.shape]:
+            return None
+        tensor = tensor.reshape([size for each in sizes for size in each]).permute(arrangement.order)
     spare = tensor.dim() - like.dim()
     fits = spare >= 0 and tensor.shape[spare:] == like.shape and like.numel() == tensor.numel()
     return tensor.reshape(like.shape) if fits else None

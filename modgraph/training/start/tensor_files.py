@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import IO, Self
@@ -22,6 +23,7 @@ from torch import Tensor
 from modgraph.diagnostics import ModgraphError, Report, list_names
 from modgraph.files import exists, explain_error, open_file, read_file
 from modgraph.training.start.errors import BadShards, BadWeightFile
+from modgraph.training.start.mxfp4 import BLOCKS, SCALES, UNPACKED, find_packed, unpack
 
 SAFETENSORS = b"{"  # the ninth byte, after the length of the JSON header; zip archives and pickles have another
 WITHIN = ("model", "state_dict")  # keys under which checkpoints of common training scripts keep the weights
@@ -54,10 +56,10 @@ class Header:
 @dataclass(frozen=True, repr=False)
 class Tensors(Mapping[str, Tensor]):
     """The tensors of a file or of shards by name, each read anew where it is asked for, so that memory holds only those
-    in use. `headers` describes them without reading any."""
+    in use. Blocks of 4 bits and their scales are one tensor."""
 
     path: str
-    headers: Mapping[str, Header]
+    stored: Mapping[str, Header]
     places: Mapping[str, str]  # the file of each, for safetensors
     loaded: Mapping[str, Tensor]  # of a state dict of torch
 
@@ -67,11 +69,25 @@ class Tensors(Mapping[str, Tensor]):
             path, {name: Header(tuple(each.shape), _type_of(each)) for name, each in tensors.items()}, {}, tensors
         )
 
+    @cached_property
+    def headers(self) -> Mapping[str, Header]:
+        """What the headers say, without reading any tensor."""
+        packed = find_packed(self.stored)
+        parts = {name + suffix for name in packed for suffix in (BLOCKS, SCALES)}
+        whole = {name: each for name, each in self.stored.items() if name not in parts}
+        return whole | {name: Header(shape, UNPACKED) for name, shape in packed.items()}
+
     def __getitem__(self, name: str) -> Tensor:
+        if name in self.stored:
+            return self._read(name)
+        refuse_beyond_memory(self.headers[name].bytes)
+        return unpack(self._read(name + BLOCKS), self._read(name + SCALES))
+
+    def _read(self, name: str) -> Tensor:
         if name in self.loaded:
             return self.loaded[name]
         with _reporting(self.places[name]), safe_open(self.places[name], "pt") as file:
-            refuse_beyond_memory(self.headers[name].bytes)
+            refuse_beyond_memory(self.stored[name].bytes)
             tensor: Tensor = file.get_tensor(name)
             return tensor
 

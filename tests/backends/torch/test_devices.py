@@ -36,9 +36,12 @@ ASK = {
     "expert_choice",
     "olmoe",
     "mixtral",
+    "gpt_oss",
+    "qwen3_next",
     "switch",
 }
 LONG = {"gmoe", "gmoe_digits", "modular_networks_images", "mt_rmn", "sema", "switch", "expert_choice", "mixtral"}
+LONG |= {"gpt_oss", "qwen3_next"}
 NAMES = sorted(path.stem for path in [*SPECS.glob("*.mod"), *SPECS.glob("zoo/*.mod")])
 
 
