@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from modgraph.declare.indexing import Use, place_at, read_nothing
+from modgraph.declare.indexing import Use, place_at
 from modgraph.frozen import replace_fields
 from modgraph.ir import Built, Change, Graph, Part, Result, build_op, rewrite_graph
 from modgraph.ir.node import Inputs, Node, OpNode
@@ -66,8 +66,6 @@ class Sinker:
 
     def _fits(self, node: OpNode, reading: Reading) -> bool:
         """Whether an op works on each token by itself, along an axis that is read a second time."""
-        if node.op.indexing is read_nothing:
-            return False
         inputs, signature = [*self.graph.inputs(node.name).values()], self.graph.signature(node)
         axes = {axis.name for type_ in (*signature.operands, *node.types) for axis in type_.shape}
         if reading.first in axes or any(_find(type_, reading.second) is None for type_ in node.types):
