@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, singledispatchmethod
 from typing import Any, NoReturn
 
-from modgraph.declare.indexing import Use, place_at
+from modgraph.declare.indexing import Use
 from modgraph.diagnostics import ModgraphError
 from modgraph.frozen import replace_fields
 from modgraph.ir import Built, Change, Graph, Part, Result, build_op, copy_graph, name_length, rewrite_graph
@@ -25,8 +25,8 @@ from modgraph.ops.shape import Rename
 from modgraph.ops.steps import Append, Recent, Retain, Tail
 from modgraph.passes.errors import NotIncremental
 from modgraph.passes.extents import Extent, ExtentFinder
-from modgraph.passes.sink import find_reading
-from modgraph.types import Axis, Shape, TensorType
+from modgraph.passes.sink import find_reading, reads_own_place
+from modgraph.types import Axis, TensorType
 
 CACHE = "cache."  # begins the names of what a step takes from the one before, and leaves for the next
 COUNT, PLACES = "count", "places"  # caches of the number of tokens before, and of their positions
@@ -302,14 +302,10 @@ class StepBuilder:
         shapes = [type_.shape for type_ in signature.operands]
         if not any(self.axis in shape for shape in shapes):
             return
-        uses = declared.indexing(Use(signature, training=False))[: None if isinstance(node, OpNode) else 1]
-        for type_, readings in zip(signature.results, uses, strict=False):  # records of routes are left alone
-            own = find_axis(type_.shape, self.axis)
-            for reading in readings:
-                at = find_axis(shapes[reading.operand], self.axis)
-                if at is not None and (own is None or reading.places[at] != place_at(own)):
-                    way_out = "compute it in a scan along the tokens, or from an axis that is read a second time"
-                    raise_impossible(node, "it reads several tokens, and no cache is known for it", way_out)
+        values = None if isinstance(node, OpNode) else 1  # records of routes are left alone
+        if not reads_own_place(declared, signature, self.axis.name, values):
+            way_out = "compute it in a scan along the tokens, or from an axis that is read a second time"
+            raise_impossible(node, "it reads several tokens, and no cache is known for it", way_out)
 
 
 def name_kept(name: str, extent: str) -> str:
@@ -328,11 +324,6 @@ def list_most_kept(graph: Graph) -> dict[str, int]:
     ends = {label: graph[result.node] for label, result in graph.outputs.items() if is_cache(label)}
     retained = ((label, node.op) for label, node in ends.items() if isinstance(node, OpNode))
     return {label: op.first + op.last for label, op in retained if isinstance(op, Retain)}
-
-
-def find_axis(shape: Shape, axis: Axis) -> int | None:
-    """The place of an axis, counted from the last."""
-    return shape.index(axis) - len(shape) if axis in shape else None
 
 
 def replace_axis(type_: TensorType, old: Axis, new: Axis) -> TensorType:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modgraph.declare.indexing import Use, place_at
 from modgraph.ir import Graph, Result
 from modgraph.ir.analysis.bands import BandFinder, Bands
 from modgraph.ir.node import Node, OpNode
@@ -14,6 +13,7 @@ from modgraph.ops.choice import MaskedSoftmax
 from modgraph.ops.linear import Contract
 from modgraph.ops.rotary import Rotary
 from modgraph.ops.sequence import Position
+from modgraph.passes.sink import find_place, reads_own_place
 from modgraph.types import Axis
 
 COUNTING = (Positions, Position, Rotary)  # ops whose results follow from the number of a place
@@ -95,21 +95,11 @@ class ExtentFinder:
             return LEAST  # it reads the axis a second time
         if isinstance(node.op, COUNTING) and name in self._names(operands[0]):
             return ALL
-        if self._is_pointwise(node, name):
+        keeps_axis = any(name in self._names(each) for each in results)
+        if keeps_axis and reads_own_place(node.op, self.graph.signature(node), name):
             return LEAST
         found = [self._limit(operands[at], name) for at in self._list_masks(node, name)]
         return min(found, key=lambda extent: (extent.most is None, extent.most or 0), default=ALL)
-
-    def _is_pointwise(self, node: OpNode, name: str) -> bool:
-        """Whether each place of a result reads its own along an axis."""
-        signature = self.graph.signature(node)
-        for type_, readings in zip(signature.results, node.op.indexing(Use(signature, training=False)), strict=True):
-            own = _find(type_.shape, name)
-            for reading in readings:
-                at = _find(signature.operands[reading.operand].shape, name)
-                if at is not None and (own is None or reading.places[at] != place_at(own)):
-                    return False
-        return any(_find(type_.shape, name) is not None for type_ in signature.results)
 
     def _list_masks(self, node: OpNode, name: str) -> Iterator[int]:
         """List the operands whose zeros are places along an axis that make no difference."""
@@ -124,13 +114,8 @@ class ExtentFinder:
     def _limit(self, value: Result, name: str) -> Extent:
         """Where a value may be non-zero along an axis."""
         bands, shape = self.bands.find(value), self.graph.type_of(value).shape
-        at, tokens = _find(shape, name), _find(shape, self.axis.name)
+        at, tokens = find_place(shape, name), find_place(shape, self.axis.name)
         return ALL if bands is None or at is None else _read_bands(bands, at, tokens)
-
-
-def _find(shape: tuple[Axis, ...], name: str) -> int | None:
-    """The place of a named axis, counted from the last."""
-    return next((at - len(shape) for at, axis in enumerate(shape) if axis.name == name), None)
 
 
 def _read_bands(bands: Bands, at: int, tokens: int | None) -> Extent:

@@ -94,6 +94,50 @@ def test_the_cost_of_a_window_is_bounded() -> None:
     )
 
 
+LATENT = """block attend(heads, width, latent) {
+  input x: float[time, dim]
+  q = x -> linear(heads * width) -> unmerge([heads, width], into=["head", ""])
+  c, turned = x -> rename(time="key") -> linear(latent + 2, bias=false) -> split([latent, 2])
+  k, v = c -> rms_norm -> linear(2 * heads * width, bias=false) -> unmerge([heads, 2 * width], into=["head", ""])
+      -> split(2)
+  far = (x -> linear(2) -> rotary(axis=time), turned -> rotary(axis=key)) -> contract
+  seen = (x -> positions(axis=time)) >= (c -> positions(axis=key))
+  gates = (((q, k) -> contract) + far, seen) -> masked_softmax(axis=key)
+  output (v by gates over key) -> merge("head", -1) -> linear(dim)
+}
+model m(heads=3, width=4, latent=5) {
+  input x: float[time, 6]
+  output y = x + (x -> attend(heads, width, latent))
+}"""
+
+
+@given(st.sampled_from([(3, 4, 5), (1, 7, 3), (2, 2, 9)]), list_chunks(4))
+def test_latents_are_kept_where_they_are_smaller(sizes: tuple[int, int, int], chunks: list[list[int]]) -> None:
+    heads, width, latent = sizes
+    model, step = build(LATENT, heads=heads, width=width, latent=latent)
+    read_on(model, step, chunks, keep=[0])
+    numbers = min(latent, 2 * heads * width) + 2
+    found = count_caches(model.graph)
+    assert found is not None and found.per_token == 4 * (numbers + 1)
+    assert {*step.model.state_dict()} == {*model.state_dict()}
+
+
+def test_keys_and_values_are_kept_where_their_map_cannot_join_products() -> None:
+    """A bias, a reader that is no product, or a width that costs more time than it saves."""
+    for text, numbers in (
+        (LATENT.replace("width, bias=false", "width"), 24),
+        (
+            LATENT.replace("c -> rms_norm ->", "c -> rms_norm -> tanh ->").replace(
+                'into=["head", ""])\n      -> split(2)', 'into=["head", ""]) -> tanh -> split(2)'
+            ),
+            24,
+        ),
+        (LATENT.replace("heads=3, width=4, latent=5", "heads=32, width=1, latent=31"), 64),
+    ):
+        found = count_caches(modgraph.loads(text).ir)
+        assert found is not None and found.per_token == 4 * (numbers + 2 + 1), text
+
+
 WHOLE = {
     "all": "gates = ((x, keys) -> contract, back >= 0) -> masked_softmax(axis=key) y = keys by gates over key",
     "the number of keys": "near = (back >= 0) * (back < 3) y = (near -> mean(axis=key) -> new_axis(4)) * x",
