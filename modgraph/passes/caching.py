@@ -26,6 +26,7 @@ from modgraph.ops.steps import Append, Recent, Retain, Tail
 from modgraph.passes.errors import NotIncremental
 from modgraph.passes.extents import Extent, ExtentFinder
 from modgraph.passes.sink import find_reading, reads_own_place
+from modgraph.passes.unroll import explain_rounds, mixes_tokens
 from modgraph.types import Axis, TensorType
 
 CACHE = "cache."  # begins the names of what a step takes from the one before, and leaves for the next
@@ -194,6 +195,9 @@ class StepBuilder:
         captured = [self.graph.type_of(inputs[each]).shape for each in node.captured]
         inside = any(self.axis in shape for shape in (*captured, sequence.shape[1:]))
         if sequence.shape[0] != self.axis:
+            if mixes_tokens(node, self.axis.name):
+                reason = f"its rounds read several tokens, and {explain_rounds(node, self.graph, self.axis.name)}"
+                raise_impossible(node, reason, "write its rounds out: repeat layer[i] in 0..6 { … }")
             for each in node.region.graph:
                 self._require_pointwise(each, node.region.graph)
             return

@@ -15,6 +15,7 @@ from modgraph.passes.infrastructure import Pass, apply_passes
 from modgraph.passes.keep_less import KeepLess
 from modgraph.passes.merge import Merge
 from modgraph.passes.sink import SinkReadings
+from modgraph.passes.unroll import UnrollRounds
 
 PREPARE: tuple[Pass, ...] = (SinkReadings(), Merge(), Prune())
 
@@ -38,7 +39,7 @@ class Incremental(Pass):
         tokens = find_tokens(graph, self.tokens)
         require_causal(graph, tokens)
         axis = graph.type_of(tokens.value).shape[tokens.axis].name
-        prepared = apply_passes(graph, (*PREPARE, KeepLess(axis), Merge()))
+        prepared = apply_passes(graph, (UnrollRounds(tokens.value, axis), *PREPARE, KeepLess(axis), Merge()))
         return StepBuilder(prepared, tokens).build()
 
 

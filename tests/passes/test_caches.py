@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.stepwise import Stepwise
 from modgraph.inspect.caches import count_caches
+from modgraph.passes import STEPWISE, apply_passes
 
 BAND = """block attend(window, first) {
   input x: float[time, dim]
@@ -142,6 +144,15 @@ WHOLE = {
     "all": "gates = ((x, keys) -> contract, back >= 0) -> masked_softmax(axis=key) y = keys by gates over key",
     "the number of keys": "near = (back >= 0) * (back < 3) y = (near -> mean(axis=key) -> new_axis(4)) * x",
 }
+
+
+@pytest.mark.parametrize(("name", "text"), [("windows", BAND), ("latents", LATENT)])
+def test_the_program_of_a_step_shows_what_is_kept(name: str, text: str, request: pytest.FixtureRequest) -> None:
+    path = Path(__file__).parent / f"golden/incremental_{name}.txt"
+    found = f"{apply_passes(modgraph.loads(text).ir, STEPWISE)}\n"
+    if request.config.getoption("--refresh"):
+        path.write_text(found)
+    assert path.read_text() == found
 
 
 @pytest.mark.parametrize("name", ["all", "the number of keys"])
