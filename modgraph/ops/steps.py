@@ -48,7 +48,7 @@ class Append(_OfTokens, name="append"):
     The joined axis is called `into`. The lengths of examples along it are those of the axis `of`.
     """
 
-    example = f"{EXAMPLE} y = (z, x) -> append(into='twice') output y".replace("'", '"')
+    example = f"{EXAMPLE}y = (z, x) -> append(into='twice') output y".replace("'", '"')
     operands = (Operand("before", "...", dtype="any"), Operand("x", "...", dtype="any"))
     masks_each = True
     read = 2
@@ -75,7 +75,7 @@ class Tail(_OfTokens, name="tail"):
     """The last places along an axis to which tokens x were appended: theirs."""
 
     nondifferentiable = ("x",)
-    example = f"{EXAMPLE} y = (z, x) -> tail output y"
+    example = f"{EXAMPLE}y = (z, x) -> tail output y"
     operands = JOINED
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -95,7 +95,7 @@ class Recent(_OfTokens, name="recent"):
     """
 
     nondifferentiable = ("x",)
-    example = f"{EXAMPLE} y = (z, x) -> recent(5) output y"
+    example = f"{EXAMPLE}y = (z, x) -> recent(5) output y"
     module = own_module("position", "count")
     operands = JOINED
     masks_each = True
@@ -116,7 +116,7 @@ class Retain(_OfTokens, name="retain"):
     The axis of tokens is called `into`, and has any length up to the sum of both.
     """
 
-    example = "input x: float[time, 6] y = x -> retain(2, 3, into='kept') output y".replace("'", '"')
+    example = "input x: float[time, 6] y = x -> retain(first=2, last=3, into='kept') output y".replace("'", '"')
     module = own_module("position", "first", "last")
     operands = (Operand("joined", "...", dtype="any"),)
     masks = "position"

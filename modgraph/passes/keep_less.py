@@ -14,13 +14,13 @@ from modgraph.ops.array import Parameter
 from modgraph.ops.axes import Transpose
 from modgraph.ops.linear import Contract, Linear
 from modgraph.ops.shape import Rename
-from modgraph.passes.factors import Factor, FactorFinder, Product, is_cheap
+from modgraph.passes.factors import VIEWS, Factor, FactorFinder, Product, is_cheap
 from modgraph.passes.inference import Prune
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.sink import Reading, find_place, find_reading
 from modgraph.types import TensorType
 
-MOVE = 16  # multiply-accumulates in the time in which a number is kept and read again
+MOVE = 4  # multiply-accumulates in the time in which a number is kept and read again
 SOURCE, SINK = "source", "sink"
 
 
@@ -105,6 +105,8 @@ class Chooser:
         """The cost of an op whose results are computed again, or of a factor that joins products."""
         if node.name in self.factors:
             return max(1, self.factors[node.name].macs)
+        if isinstance(node, OpNode) and isinstance(node.op, VIEWS):
+            return 0
         return sum(self.finder.count(type_.shape) for type_ in node.types)
 
     def _is_of_tokens(self, value: Result) -> bool:

@@ -148,7 +148,9 @@ class Rounds:
         shape, name = self.scan.region.graph[state].types[0].shape, f"begin.{self.scan.states.index(state)}"
         kept = [axis for axis in shape if axis.size is not None]
         sizes, names = tuple(axis.size or 0 for axis in kept), tuple(axis.name for axis in kept)
-        zeros = self._add(f"{name}.zeros", Constant(sizes=sizes, names=names), self.asked.tokens)
+        zeros = self._add(
+            f"{name}.zeros", Constant(sizes=sizes, names=names, numbers=(0.0,), ids=None), self.asked.tokens
+        )
         at = find_place(shape, self.asked.axis)
         if at is None:
             return zeros
