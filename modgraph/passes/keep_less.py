@@ -40,9 +40,9 @@ class KeepLess(Pass):
 
     def __call__(self, graph: Graph) -> Graph:
         for second in self.list_axes(graph):
-            chooser = Chooser(graph, self.axis, second)
-            if chooser.again:  # a map that joins products is no longer applied to tokens
-                graph = Prune()(rewrite_graph(graph, Rewriter(chooser).rewrite))
+            cut = Cut(graph, self.axis, second)
+            if cut.again:  # a map that joins products is no longer applied to tokens
+                graph = Prune()(rewrite_graph(graph, Rewriter(cut).rewrite))
         return graph
 
     def list_axes(self, graph: Graph) -> list[str]:
@@ -52,7 +52,7 @@ class KeepLess(Pass):
 
 
 @dataclass
-class Chooser:
+class Cut:
     """Chooses what is read of one graph along `second`, the second reading of the axis `first`."""
 
     graph: Graph
@@ -124,7 +124,7 @@ class Rewriter:
     `along` has values along the second reading, `joined` the maps of values that join products, `types` new types.
     """
 
-    chosen: Chooser
+    cut: Cut
     along: dict[Result, Result] = field(default_factory=dict)
     joined: dict[Result, Result] = field(default_factory=dict)
     types: dict[Result, TensorType] = field(default_factory=dict)
@@ -133,17 +133,17 @@ class Rewriter:
     @cached_property
     def products(self) -> dict[str, tuple[Product, Factor]]:
         """The products that maps join, by name."""
-        factors = [each for each in self.chosen.factors.values() if Result(each.node.name) in self.chosen.again]
+        factors = [each for each in self.cut.factors.values() if Result(each.node.name) in self.cut.again]
         return {product.node.name: (product, factor) for factor in factors for product in factor.products}
 
     def rewrite(self, node: Node, part: Part) -> Change:
-        if part.graph is not self.chosen.graph:
+        if part.graph is not self.cut.graph:
             return node
-        self.nodes, reading = [], self.chosen.readings.get(node.name)
+        self.nodes, reading = [], self.cut.readings.get(node.name)
         if node.name in self.products:
             self._join(*self.products[node.name])
             return Built(tuple(self.nodes))
-        if reading is None or reading.source not in self.chosen.again:
+        if reading is None or reading.source not in self.cut.again:
             return node
         factor = next((each for product, each in self.products.values() if product.value == reading.source), None)
         if factor is None:
@@ -155,31 +155,31 @@ class Rewriter:
 
     def _add(self, name: str, op: Op, *operands: Result, index: int = 0) -> Result:
         built, inputs = build_op(name, op, *operands)
-        types = op.bind(*(self.types.get(each) or self.chosen.graph.type_of(each) for each in operands)).results
+        types = op.bind(*(self.types.get(each) or self.cut.graph.type_of(each) for each in operands)).results
         self.types |= {Result(name, at): type_ for at, type_ in enumerate(types)}
         self.nodes.append((built, inputs))
         return Result(name, index)
 
     def _rename_axes(self, node: OpNode, to: str) -> Op:
-        return node.op.with_axes(lambda name: to if name == self.chosen.first else name)
+        return node.op.with_axes(lambda name: to if name == self.cut.first else name)
 
     def _read(self, value: Result) -> Result:
         """A value along the second reading, computed from those that are kept; of a factor, what it reads."""
         if value in self.along:
             return self.along[value]
-        node, second = self.chosen.graph[value.node], self.chosen.second
-        if value not in self.chosen.again:
-            rename = Rename(names=(self.chosen.first, second))
+        node, second = self.cut.graph[value.node], self.cut.second
+        if value not in self.cut.again:
+            rename = Rename(names=(self.cut.first, second))
             name = f"{node.name}~read{f'.{value.index}' if len(node.types) > 1 else ''}"
             self.along[value] = self._add(name, rename, value)
-        elif node.name in self.chosen.factors:
-            factor = self.chosen.factors[node.name]
+        elif node.name in self.cut.factors:
+            factor = self.cut.factors[node.name]
             names = Rename(names=("-1", factor.axis))
             self.along[value] = self._add(f"{node.name}~read", names, self._read(factor.source))
         else:
             assert isinstance(node, OpNode)
-            inputs = self.chosen.graph.inputs(node.name).values()
-            sources = [self._read(each) if self.chosen._is_of_tokens(each) else each for each in inputs]
+            inputs = self.cut.graph.inputs(node.name).values()
+            sources = [self._read(each) if self.cut._is_of_tokens(each) else each for each in inputs]
             name = f"{node.name}~along.{second}"
             self._add(name, self._rename_axes(node, second), *sources)
             self.along |= {Result(node.name, at): Result(name, at) for at in range(len(node.types))}
@@ -189,11 +189,11 @@ class Rewriter:
         """The map whose results are a value: along the axis of the numbers that it reads, then the value's own axes."""
         if value in self.joined:
             return self.joined[value]
-        node = self.chosen.graph[value.node]
+        node = self.cut.graph[value.node]
         assert isinstance(node, OpNode)
         name = f"{node.name}~map"
         if node.name != factor.node.name:
-            (source,) = self.chosen.graph.inputs(node.name).values()
+            (source,) = self.cut.graph.inputs(node.name).values()
             self._add(name, self._rename_axes(node, factor.axis), self._map(source, factor))
             self.joined |= {Result(node.name, at): Result(name, at) for at in range(len(node.types))}
             return self.joined[value]
@@ -210,14 +210,14 @@ class Rewriter:
 
     def _join(self, product: Product, factor: Factor) -> None:
         """Compute a product of what a map reads, and of the map and the other operand."""
-        node, graph = product.node, self.chosen.graph
+        node, graph = product.node, self.cut.graph
         other, wanted = [*graph.inputs(node.name).values()][1 - product.place], node.types[0].shape
         latent, map_ = self.along[Result(factor.node.name)], self.joined[product.value]
         assert isinstance(node.op, Contract)
-        sums_tokens = graph.signature(node).axes["over"].name == self.chosen.second
+        sums_tokens = graph.signature(node).axes["over"].name == self.cut.second
         steps = [(Contract(axis=node.op.axis), map_), (Contract(axis=factor.axis), latent)]
         if sums_tokens:
-            steps = [(Contract(axis=self.chosen.second), latent), (Contract(axis=factor.axis), map_)]
+            steps = [(Contract(axis=self.cut.second), latent), (Contract(axis=factor.axis), map_)]
         for at, (op, with_) in enumerate(steps):
             operands = (other, with_) if product.place else (with_, other)
             other = self._add(f"{node.name}~{'first' if at == 0 else 'second'}", op, *operands)

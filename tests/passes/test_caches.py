@@ -147,7 +147,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize(("name", "text"), [("windows", BAND), ("latents", LATENT)])
-def test_the_program_of_a_step_shows_what_is_kept(name: str, text: str, request: pytest.FixtureRequest) -> None:
+def test_the_program_of_a_step_keeps_the_smallest_values(name: str, text: str, request: pytest.FixtureRequest) -> None:
     path = Path(__file__).parent / f"golden/incremental_{name}.txt"
     found = f"{apply_passes(modgraph.loads(text).ir, STEPWISE)}\n"
     if request.config.getoption("--refresh"):
