@@ -71,7 +71,7 @@ from modgraph.nn.shard import (
     use_shard,
     whole_batch_sum,
 )
-from modgraph.nn.steps import Append, Recent, Tail
+from modgraph.nn.steps import Append, Recent, Retain, Tail
 from modgraph.nn.tokens import ClassToken, Position
 from modgraph.nn.until import loop
 from modgraph.nn.weighted import (

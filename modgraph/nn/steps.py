@@ -22,9 +22,7 @@ class Append(AlongAxis):
         of_before = None if mask is None else mask[0]
         if of_before is None:
             return joined
-        # one place more: ONNX Runtime for the web (1.30) cannot sum along an empty axis
-        counted = functional.pad(of_before.long(), (*[0, 0] * (-1 - self.axis), 0, 1))
-        count, place = counted.sum(self.axis, keepdim=True), count_places(joined, self.axis)
+        count, place = count_tokens(of_before, self.axis), count_places(joined, self.axis)
         new = before.shape[self.axis] + (place - count).clamp(max=x.shape[self.axis] - 1)
         return joined.gather(self.axis, torch.where(place < count, place, new).expand_as(joined))
 
@@ -51,6 +49,36 @@ class Recent(AlongAxis):
         return joined.gather(self.axis, (first + count_places(last, self.axis)).expand_as(last))
 
 
+class Retain(AlongAxis):
+    """The `first` and the `last` tokens of `joined` [B, ..., N, ...], of all N if there are no more.
+
+    Where examples differ in length, there are always first + last places; those beyond an example are arbitrary.
+    """
+
+    first: int
+    last: int
+
+    def forward(self, joined: Tensor, mask: Tensor | None = None) -> Tensor:
+        size, most = joined.shape[self.axis], self.first + self.last
+        if mask is None:
+            if size <= most:
+                return joined
+            last = joined.narrow(self.axis, size - self.last, self.last)
+            return torch.cat((joined.narrow(self.axis, 0, self.first), last), self.axis) if self.first else last
+        place = torch.arange(most, device=joined.device).reshape(-1, *[1] * (-1 - self.axis))
+        beyond = (count_tokens(mask, self.axis) - most).clamp(min=0)
+        source = torch.where(place < self.first, place, place + beyond).clamp(max=size - 1)
+        shape = [*joined.shape]
+        shape[self.axis] = most
+        return joined.gather(self.axis, source.expand(shape))
+
+
 def count_places(x: Tensor, axis: int) -> Tensor:
     """0, 1, 2, … along an axis, counted from the last: broadcasts against x."""
     return torch.arange(x.shape[axis], device=x.device).reshape(-1, *[1] * (-1 - axis))
+
+
+def count_tokens(mask: Tensor, axis: int) -> Tensor:
+    """Count the tokens of each example along an axis, which may be empty: broadcasts against the mask."""
+    # one place more: ONNX Runtime for the web (1.30) cannot sum along an empty axis
+    return functional.pad(mask.long(), (*[0, 0] * (-1 - axis), 0, 1)).sum(axis, keepdim=True)

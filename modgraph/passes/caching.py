@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import singledispatchmethod
+from functools import cached_property, singledispatchmethod
 from typing import Any, NoReturn
 
-from modgraph.declare.indexing import Use, place_at
+from modgraph.declare.indexing import Use
 from modgraph.diagnostics import ModgraphError
 from modgraph.frozen import replace_fields
 from modgraph.ir import Built, Change, Graph, Part, Result, build_op, copy_graph, name_length, rewrite_graph
@@ -22,10 +22,12 @@ from modgraph.ops.neighbours import Conv1d, Shift
 from modgraph.ops.rotary import Rotary
 from modgraph.ops.sequence import GRU, LSTM, Position
 from modgraph.ops.shape import Rename
-from modgraph.ops.steps import Append, Recent, Tail
+from modgraph.ops.steps import Append, Recent, Retain, Tail
 from modgraph.passes.errors import NotIncremental
-from modgraph.passes.sink import find_reading
-from modgraph.types import Axis, Shape, TensorType
+from modgraph.passes.extents import Extent, ExtentFinder
+from modgraph.passes.sink import find_reading, reads_own_place
+from modgraph.passes.unroll import explain_rounds, mixes_tokens
+from modgraph.types import Axis, TensorType
 
 CACHE = "cache."  # begins the names of what a step takes from the one before, and leaves for the next
 COUNT, PLACES = "count", "places"  # caches of the number of tokens before, and of their positions
@@ -55,15 +57,18 @@ class StepBuilder:
         """The axis of tokens: in the incremental form, of new ones."""
         return self.graph.type_of(self.tokens.value).shape[self.tokens.axis]
 
-    @property
-    def past(self) -> Axis:
-        """The axis of tokens seen before."""
-        return Axis(None, f"{self.axis.name}.past")
+    @cached_property
+    def extents(self) -> ExtentFinder:
+        """How many earlier tokens second readings of the axis read."""
+        return ExtentFinder(self.graph, self.axis)
 
-    @property
-    def total(self) -> str:
-        """The name of the axis of all tokens."""
-        return f"{self.axis.name}.total"
+    def past(self, extent: Extent) -> Axis:
+        """The axis of tokens seen before, as far as they are kept."""
+        return Axis(None, f"{name_kept(self.axis.name, extent.name)}.past")
+
+    def total(self, extent: Extent) -> str:
+        """The name of the axis of these and new tokens."""
+        return f"{name_kept(self.axis.name, extent.name)}.total"
 
     def build(self) -> Graph:
         for node in self.graph:
@@ -96,7 +101,7 @@ class StepBuilder:
             case OpNode():
                 reading = find_reading(node, self.graph)
                 if reading is not None and reading.first == self.axis.name:
-                    self._keep_all(node, reading.source, reading.second)
+                    self._keep_tokens(node, reading.source, reading.second)
                 elif self.axis in self.graph.type_of(next(iter(self.graph.inputs(node.name).values()))).shape:
                     self._step_op(node.op, node)
                 else:
@@ -108,17 +113,29 @@ class StepBuilder:
 
     # ------------------------------------------------------------ what reads earlier tokens
 
-    def _keep_all(self, node: OpNode, source: Result, second: str) -> None:
-        """Keep a value of all tokens."""
-        made = self.graph[source.node]
+    def _keep_tokens(self, node: OpNode, source: Result, second: str) -> None:
+        """Keep a value of tokens that is read a second time, of as many as later ones read."""
+        extent, made = self.extents.find(Result(node.name), second), self.graph[source.node]
+        total = self.total(extent)
         if isinstance(made, OpNode) and isinstance(made.op, Positions):
-            rename = Rename(names=(self.total, second))
-            self.changed[node.name] = Built((build_op(node.name, rename, self._count_all(), span=node.span),))
+            rename = Rename(names=(total, second))
+            self.changed[node.name] = Built((build_op(node.name, rename, self._count_kept(extent), span=node.span),))
             return
-        kept = replace_axis(self.graph.type_of(source), self.axis, self.past)
-        cache = self._cache(node.name, kept, Result(node.name))
-        op = Append(axis=self.axis.name, into=second, of=self.total)
-        self.changed[node.name] = Built((build_op(node.name, op, cache, source, span=node.span),))
+        type_ = self.graph.type_of(source)
+        kept = replace_axis(type_, self.axis, self.past(extent))
+        append = Append(axis=type_.shape.index(self.axis) - len(type_.shape), into=second, of=total)
+        self.changed[node.name] = Built(self._append(node.name, node.name, kept, source, append, extent))
+
+    def _append(
+        self, name: str, cache: str, kept: TensorType, x: Result, append: Append, extent: Extent
+    ) -> tuple[tuple[Node, Inputs], ...]:
+        """Append new tokens to those that a cache keeps, and keep those of an extent for the next step."""
+        if extent.last is None:
+            return (build_op(name, append, self._cache(cache, kept, Result(name)), x),)
+        before = self._cache(cache, kept, Result(f"{name}~kept"))
+        into = f"{name_kept(self.axis.name, extent.name)}.next"
+        retain = Retain(first=extent.first, last=extent.last, axis=append.axis, into=into)
+        return build_op(name, append, before, x), build_op(f"{name}~kept", retain, Result(name))
 
     @singledispatchmethod
     def _step_op(self, op: Op, node: OpNode) -> None:
@@ -178,6 +195,9 @@ class StepBuilder:
         captured = [self.graph.type_of(inputs[each]).shape for each in node.captured]
         inside = any(self.axis in shape for shape in (*captured, sequence.shape[1:]))
         if sequence.shape[0] != self.axis:
+            if mixes_tokens(node, self.axis.name):
+                reason = f"its rounds read several tokens, and {explain_rounds(node, self.graph, self.axis.name)}"
+                raise_impossible(node, reason, "write its rounds out: repeat layer[i] in 0..6 { … }")
             for each in node.region.graph:
                 self._require_pointwise(each, node.region.graph)
             return
@@ -221,13 +241,13 @@ class StepBuilder:
             ]
         return Result(places)
 
-    def _count_all(self) -> Result:
-        """The positions of all tokens."""
-        places, name = self._count(), f"{self.axis.name}.places"
-        if f"{CACHE}{PLACES}" not in self.caches:
-            before = self._cache(PLACES, TensorType("float", (self.past,)), Result(name))
-            append = Append(axis=self.axis.name, into=self.total, of="")
-            self.counting.append(build_op(name, append, before, places))
+    def _count_kept(self, extent: Extent) -> Result:
+        """The positions of the tokens that are kept and of new ones."""
+        places, name = self._count(), f"{name_kept(self.axis.name, extent.name)}.places"
+        cache = name_kept(PLACES, extent.name)
+        if f"{CACHE}{cache}" not in self.caches:
+            append, kept = Append(axis=-1, into=self.total(extent), of=""), TensorType("float", (self.past(extent),))
+            self.counting += self._append(name, cache, kept, places, append, extent)
         return Result(name)
 
     def _begin(self, name: str, initial: Result | None, cache: Result) -> tuple[list[tuple[Node, Inputs]], Result]:
@@ -286,19 +306,28 @@ class StepBuilder:
         shapes = [type_.shape for type_ in signature.operands]
         if not any(self.axis in shape for shape in shapes):
             return
-        uses = declared.indexing(Use(signature, training=False))[: None if isinstance(node, OpNode) else 1]
-        for type_, readings in zip(signature.results, uses, strict=False):  # records of routes are left alone
-            own = find_axis(type_.shape, self.axis)
-            for reading in readings:
-                at = find_axis(shapes[reading.operand], self.axis)
-                if at is not None and (own is None or reading.places[at] != place_at(own)):
-                    way_out = "compute it in a scan along the tokens, or from an axis that is read a second time"
-                    raise_impossible(node, "it reads several tokens, and no cache is known for it", way_out)
+        values = None if isinstance(node, OpNode) else 1  # records of routes are left alone
+        if not reads_own_place(declared, signature, self.axis.name, values):
+            way_out = "compute it in a scan along the tokens, or from an axis that is read a second time"
+            raise_impossible(node, "it reads several tokens, and no cache is known for it", way_out)
 
 
-def find_axis(shape: Shape, axis: Axis) -> int | None:
-    """The place of an axis, counted from the last."""
-    return shape.index(axis) - len(shape) if axis in shape else None
+def name_kept(name: str, extent: str) -> str:
+    """Name what belongs to the kept tokens of an extent; all tokens have no word for it."""
+    return f"{name}.{extent}" if extent else name
+
+
+def list_extents(graph: Graph) -> dict[str, int]:
+    """List how many tokens caches keep at most, by the word for their extent, without those that keep all."""
+    found = (Extent(node.op.first, node.op.last) for node in graph.nodes_of(OpNode) if isinstance(node.op, Retain))
+    return {each.name: each.most or 0 for each in found}
+
+
+def list_most_kept(graph: Graph) -> dict[str, int]:
+    """List the caches that keep a number of tokens at most, with this number."""
+    ends = {label: graph[result.node] for label, result in graph.outputs.items() if is_cache(label)}
+    retained = ((label, node.op) for label, node in ends.items() if isinstance(node, OpNode))
+    return {label: op.first + op.last for label, op in retained if isinstance(op, Retain)}
 
 
 def replace_axis(type_: TensorType, old: Axis, new: Axis) -> TensorType:

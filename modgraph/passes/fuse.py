@@ -140,6 +140,8 @@ def _choose(node: OpNode, attention: Attention, graph: Graph, lowering: str | No
             early = f" and the first {first}" if first else ""
             nodes = Builder(node, attention, graph).build(blocks=True)
             return Choice(WINDOWS, f"a query sees {width} keys{early}, in blocks", attention, nodes)
+    if _share_all(attention, graph):
+        raise Unfit("torch's kernel would copy the keys that all heads share for each head")
     if attention.scores.cap is not None or attention.sink is not None:
         lacks = "cap" if attention.sink is None else "sink"
         raise Unfit(f"torch's kernel has no {lacks}, and the keys are no narrow window")
@@ -148,6 +150,22 @@ def _choose(node: OpNode, attention: Attention, graph: Graph, lowering: str | No
     seen += ["a mask"] * bool(attention.masks) + ["a bias"] * bool(attention.scores.biases)
     reason = "by torch's kernel" + (f", with {' and '.join(seen)}" if seen else "")
     return Choice(FUSED, reason, attention, Builder(node, attention, graph).build(blocks=False))
+
+
+def _share_all(attention: Attention, graph: Graph) -> bool:
+    """Whether heads share all keys and values of other tokens, and more than one product or a mask makes the scores."""
+    products = attention.scores.products
+    axes = {
+        letter: axis.lengths
+        for term in (products[0].queries, products[0].keys)
+        for letter, axis in zip(term.letters, graph.type_of(term.value).shape, strict=True)
+        if letter in "NM"
+    }
+    if axes.get("N") == axes["M"]:
+        return False
+    heads = {*products[0].queries.letters} & {*attention.result} - {"N"}
+    own = {*attention.values.letters, *(letter for each in products for letter in each.keys.letters)}
+    return bool(heads) and not heads & own and bool(len(products) > 1 or attention.masks)
 
 
 def _keep_read(found: Mapping[str, Choice], graph: Graph, ends: list[str]) -> dict[str, Choice]:

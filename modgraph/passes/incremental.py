@@ -12,8 +12,10 @@ from modgraph.passes.caching import StepBuilder, is_cache, raise_impossible
 from modgraph.passes.errors import NoTokens
 from modgraph.passes.inference import Prune
 from modgraph.passes.infrastructure import Pass, apply_passes
+from modgraph.passes.keep_less import KeepLess
 from modgraph.passes.merge import Merge
 from modgraph.passes.sink import SinkReadings
+from modgraph.passes.unroll import UnrollRounds
 
 PREPARE: tuple[Pass, ...] = (SinkReadings(), Merge(), Prune())
 
@@ -36,7 +38,8 @@ class Incremental(Pass):
             return graph
         tokens = find_tokens(graph, self.tokens)
         require_causal(graph, tokens)
-        prepared = apply_passes(graph, PREPARE)
+        axis = graph.type_of(tokens.value).shape[tokens.axis].name
+        prepared = apply_passes(graph, (UnrollRounds(tokens.value, axis), *PREPARE, KeepLess(axis), Merge()))
         return StepBuilder(prepared, tokens).build()
 
 

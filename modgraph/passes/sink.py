@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from modgraph.declare.indexing import Use, place_at, read_nothing
+from modgraph.declare import Signature
+from modgraph.declare.indexing import Use, place_at
 from modgraph.frozen import replace_fields
 from modgraph.ir import Built, Change, Graph, Part, Result, build_op, rewrite_graph
 from modgraph.ir.node import Inputs, Node, OpNode
 from modgraph.ops.shape import Rename
 from modgraph.passes.infrastructure import Pass
-from modgraph.types import TensorType
+from modgraph.types import Shape
 
 
 @dataclass(frozen=True)
@@ -66,20 +67,14 @@ class Sinker:
 
     def _fits(self, node: OpNode, reading: Reading) -> bool:
         """Whether an op works on each token by itself, along an axis that is read a second time."""
-        if node.op.indexing is read_nothing:
-            return False
         inputs, signature = [*self.graph.inputs(node.name).values()], self.graph.signature(node)
         axes = {axis.name for type_ in (*signature.operands, *node.types) for axis in type_.shape}
-        if reading.first in axes or any(_find(type_, reading.second) is None for type_ in node.types):
+        if reading.first in axes or any(find_place(type_.shape, reading.second) is None for type_ in node.types):
             return False
-        own = {at: _find(type_, reading.second) for at, type_ in enumerate(signature.operands)}
+        own = {at: find_place(type_.shape, reading.second) for at, type_ in enumerate(signature.operands)}
         if any(place is not None and inputs[at] not in self.readings for at, place in own.items()):
             return False
-        for type_, readings in zip(node.types, node.op.indexing(Use(signature, training=False)), strict=True):
-            kept = place_at(_find(type_, reading.second))  # type: ignore[arg-type]
-            if any(own[each.operand] is not None and each.places[own[each.operand]] != kept for each in readings):
-                return False
-        return True
+        return reads_own_place(node.op, signature, reading.second)
 
     def _move(self, node: OpNode, reading: Reading) -> Built:
         """The op on the first reading, and second readings of its results."""
@@ -99,6 +94,18 @@ class Sinker:
         return Built(tuple(nodes), moved=moved)
 
 
-def _find(type_: TensorType, name: str) -> int | None:
+def find_place(shape: Shape, name: str) -> int | None:
     """The place of a named axis, counted from the last."""
-    return next((at - len(type_.shape) for at, axis in enumerate(type_.shape) if axis.name == name), None)
+    return next((at - len(shape) for at, axis in enumerate(shape) if axis.name == name), None)
+
+
+def reads_own_place(declared: Any, signature: Signature, name: str, values: int | None = None) -> bool:
+    """Whether each place of results along a named axis reads its own alone; `values` is the number of results."""
+    uses = declared.indexing(Use(signature, training=False))[:values]
+    for type_, readings in zip(signature.results, uses, strict=False):
+        own = find_place(type_.shape, name)
+        for reading in readings:
+            at = find_place(signature.operands[reading.operand].shape, name)
+            if at is not None and (own is None or reading.places[at] != place_at(own)):
+                return False
+    return True

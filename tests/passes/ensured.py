@@ -32,10 +32,12 @@ from modgraph.passes.fold import fold_node
 from modgraph.passes.hoist import find_invariant_ops, mark_once
 from modgraph.passes.incremental import Incremental
 from modgraph.passes.inference import find_dead_nodes
+from modgraph.passes.keep_less import Cut, KeepLess
 from modgraph.passes.merge import find_equal_nodes
 from modgraph.passes.outputs import find_unread_novelties
 from modgraph.passes.sink import Sinker, SinkReadings
 from modgraph.passes.split import is_whole
+from modgraph.passes.unroll import UnrollRounds
 
 
 def ensures(each: Pass, graph: Graph) -> bool:
@@ -77,6 +79,10 @@ def ensures(each: Pass, graph: Graph) -> bool:
             return novelties(graph).keys() <= graph.outputs.keys()
         case SinkReadings():  # every op that works on each token by itself does so on the first reading
             return rewrite_graph(graph, Sinker(graph).sink) is graph
+        case UnrollRounds():  # no scan is left whose rounds can be written out
+            return _stays(each.unroll, [Part(graph)])
+        case KeepLess():  # no other values are smaller
+            return not any(Cut(graph, each.axis, second).again for second in each.list_axes(graph))
         case Incremental():  # what a step takes from the one before is what it leaves for the next
             caches = {*filter(is_cache, graph.input_types)}
             return caches == {*filter(is_cache, graph.outputs)}

@@ -22,8 +22,13 @@ ROOT = Path(__file__).parents[2]
 ZOO = ("zoo/deepseek_v3", "zoo/mixtral", "zoo/olmoe", "zoo/switch", "modular_networks_lm")
 SPECS = [f"specs/{name}" for name in ZOO]
 NAMES = """adaptive_computation attention_sinks deepseek_moe deepseek_v3 gated_delta gated_linear_attention gpt_oss
-hash_layer linear_biases mechanisms selective_state_space soft_caps switch_head tied_embedding"""
+hash_layer linear_biases mechanisms selective_state_space soft_caps switch_head tied_embedding universal_transformer"""
 SPECS += [f"tests/papers/{name}" for name in NAMES.split()]
+ROUNDS = (
+    "scan 0..2 as i with h: float[time, 4] = x { k = h -> rename(time='key') w = (h, k) -> contract "
+    "ok = (h -> positions(axis=time)) >= (k -> positions(axis=key)) "
+    "h = i + k by ((w, ok) -> masked_softmax(axis=key)) over key yield h } as s y = s -> last(axis=-3)"
+)
 TEXTS = {
     "shift": "y = x + (x -> shift(2)) * 3",
     "convolution": 'y = x -> conv1d(4, kernel=3, padding="causal", dilation=2) -> gelu -> conv1d(3, padding="causal")',
@@ -37,6 +42,9 @@ TEXTS = {
     "mask without positions": "k = x -> rename(time='key') w = (x, k) -> contract "
     "ok = (x -> positions(axis=time)) >= (k -> positions(axis=key)) "
     "y = k by ((w, ok) -> masked_softmax(axis=key)) over key",
+    "one round": ROUNDS.replace("0..2", "0..1"),
+    "rounds from zero": f"u = x {ROUNDS.replace('= x {', '{ h = h + u')}",
+    "rounds": ROUNDS,
 }
 CUTS = 5, 1, 3, 1, 2
 
@@ -152,11 +160,9 @@ WRONG = {
         "later tokens",
         "op contract",
     ),
-    "scan 0..2 as i with h: float[time, 4] = x { k = h -> rename(time='key') w = (h, k) -> contract "
-    "ok = (h -> positions(axis=time)) >= (k -> positions(axis=key)) "
-    "h = k by ((w, ok) -> masked_softmax(axis=key)) over key yield h } as s y = s -> last(axis=-3)": (
-        "several tokens",
-        "op",
+    f"pool p[2] = linear(4) {ROUNDS.replace('yield h', 'h = h -> p by (h -> linear(p) -> softmax) yield h')}": (
+        'its rounds read several tokens, and its rounds have a pool ("p")',
+        "scan",
     ),
     "z = x -> gru(4, reverse=true) y = z": ("later tokens", "op gru"),
     "y = x -> flip": ("later tokens", "op flip"),

@@ -68,8 +68,9 @@ class Bundle:
             longest = {axis: known["longest"] for axis, known in axes.items() if "longest" in known}
             self.stepwise = StepFacts.from_manifest(self.manifest)
             caches, after = ({}, {}) if self.stepwise is None else (self.stepwise.inputs, self.stepwise.outputs)
-            inputs = [port for ports in (self.inputs, caches, after) for port in ports.values()]
-            check_axes(inputs, [*self.outputs.values(), *self.routing.values()], longest)
+            check_axes(
+                [*self.inputs.values(), *after.values()], [*self.outputs.values(), *self.routing.values()], longest
+            )
             self._inputs = Inputs(self.inputs, longest)
             self.targets = frozenset(map(str, self.manifest.get("targets", ())))
             self.left_out = frozenset(

@@ -43,7 +43,8 @@ class StepFacts:
 
     `tokens` names its input, along `axis`, the `place`-th from the last; `logits` the output for the next token, if it
     has one. `longest` bounds the number of tokens. `inputs` and `outputs` are ports of caches, and of lengths that
-    follow from them; `choices` are records with the modules of each route.
+    follow from them; `choices` are records with the modules of each route. `windows` has the number of tokens that
+    some caches keep at most, by a word for their axis.
     """
 
     tokens: str
@@ -54,6 +55,7 @@ class StepFacts:
     inputs: Mapping[str, Port]
     outputs: Mapping[str, Port]
     choices: Mapping[str, str]
+    windows: Mapping[str, int]
     weights: str
 
     @classmethod
@@ -65,7 +67,9 @@ class StepFacts:
         if "stepwise" not in manifest:
             return None
         known = manifest["stepwise"]
-        axis, lengths = str(known["axis"]), known.get("lengths", {})
+        axis, lengths, windows = str(known["axis"]), known.get("lengths", {}), known.get("windows", {})
+        if not all(type(most) is int and most > 0 for most in windows.values()):
+            raise ValueError("a number of tokens that caches keep is no whole number")
         inputs, outputs = dict[str, Port](), dict[str, Port]()
         for entry in known["caches"]:
             port = inputs[entry["name"]] = Port.from_entry(entry, {})
@@ -73,6 +77,11 @@ class StepFacts:
             outputs[port.name] = Port.from_entry({**entry, "tensor": entry["next"], "shape": grown}, {})
         for what, name in lengths.items():
             inputs[name] = Port.from_entry({"name": name, "dtype": LENGTH, "shape": [], "of": f"{axis}.{what}"}, {})
+        axes = {
+            each for port in inputs.values() for each in (*port.shape, port.along) if isinstance(each, str) and each
+        }
+        if unknown := axes - {*count_lengths(axis, windows, (), ())}:
+            raise ValueError(f'nothing says how many tokens "{min(unknown)}" has')
         names = {entry["name"]: entry["shape"] for entry in manifest["inputs"]}
         if axis not in names[known["tokens"]]:
             raise ValueError("its tokens have no such axis")
@@ -81,7 +90,7 @@ class StepFacts:
             raise ValueError("the place of its tokens, or their number, is no whole number")
         return cls(
             str(known["tokens"]), axis, place, known.get("logits"), longest, inputs, outputs, known.get("choices", {}),
-            str(manifest.get("weights", "")),
+            windows, str(manifest.get("weights", "")),
         )  # fmt: skip
 
     @property
@@ -97,10 +106,9 @@ class StepFacts:
     def feed(self, cache: Cache, new: Sequence[int]) -> dict[str, Array]:
         """The tensors of a step that has so many new tokens of each example. Raises `BundleError`."""
         self._check(cache, new)
-        past = np.asarray(cache.counts, np.int64)
-        known = {f"{self.axis}.past": past, f"{self.axis}.total": past + np.asarray(new, np.int64)}
-        lengths = {name: known[port.along] for name, port in self.inputs.items() if port.dtype == LENGTH}
-        return {**cache.values, **lengths}
+        known = count_lengths(self.axis, self.windows, cache.counts, new)
+        ports = ((name, port.along) for name, port in self.inputs.items() if port.dtype == LENGTH)
+        return {**cache.values, **{name: np.asarray(known[axis], np.int64) for name, axis in ports}}
 
     def follow(self, cache: Cache, new: Sequence[int], found: Mapping[str, Array]) -> Cache:
         """The cache after a step, whose tensors are given by name."""
@@ -116,8 +124,10 @@ class StepFacts:
             have = f"the cache has {len(cache.counts)} examples, and the tokens have {len(new)}"
             raise BundleError(have, "take those that go on: cache.take(rows)")
         shapes = {port.name: (len(new), *port.shape) for port in self.caches}
+        known = count_lengths(self.axis, self.windows, cache.counts, new)
+        least = {axis: max(counts, default=0) for axis, counts in known.items()}
         fits = cache.values.keys() == shapes.keys() and all(
-            _fits(cache.values[name].shape, shape, max(cache.counts, default=0)) for name, shape in shapes.items()
+            _fits(cache.values[name].shape, shape, least) for name, shape in shapes.items()
         )
         if not fits:
             raise BundleError("the arrays of the cache are not those that a step left behind", "give step(…).cache")
@@ -126,7 +136,23 @@ class StepFacts:
             raise BundleError(f"{most} tokens are more than the {self.longest} positions of the model")
 
 
-def _fits(found: tuple[int, ...], wanted: Sequence[int | str], least: int) -> bool:
+def _fits(found: tuple[int, ...], wanted: Sequence[int | str], least: Mapping[str, int]) -> bool:
     return len(found) == len(wanted) and all(
-        length >= least if isinstance(axis, str) else length == axis for length, axis in zip(found, wanted, strict=True)
+        length >= least[axis] if isinstance(axis, str) else length == axis
+        for length, axis in zip(found, wanted, strict=True)
     )
+
+
+def count_lengths(
+    axis: str, windows: Mapping[str, int], past: Sequence[int], new: Sequence[int]
+) -> dict[str, list[int]]:
+    """Count the tokens of each example along the axes of new, earlier and all tokens, by axis.
+
+    `windows` has the number of tokens that caches keep at most, by the word for it; other caches keep all.
+    """
+    found = {axis: [*new]}
+    for name, most in {"": None, **windows}.items():
+        kept = [count if most is None else min(count, most) for count in past]
+        place = f"{axis}.{name}" if name else axis
+        found |= {f"{place}.past": kept, f"{place}.total": [sum(each) for each in zip(kept, new, strict=True)]}
+    return found

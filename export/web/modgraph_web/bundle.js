@@ -54,7 +54,7 @@ export class Bundle {
       const longest = new Map(limits.map(([axis, known]) => [axis, known.longest]));
       this.stepwise = StepFacts.of(manifest);
       const before = this.stepwise?.inputs ?? {}, after = this.stepwise?.outputs ?? {};
-      checkAxes([this.inputs, before, after].flatMap((ports) => Object.values(ports)), { ...this.outputs, ...this.routing }, longest);
+      checkAxes([this.inputs, after].flatMap((ports) => Object.values(ports)), { ...this.outputs, ...this.routing }, longest);
       this.#inputs = new Inputs(this.inputs, longest);
       this.targets = new Set(Array.from(targets instanceof Array ? targets : Object.keys(targets), String));
       namesIn(without, "outputs");

@@ -25,12 +25,13 @@ export class Cache {
 
 // How a bundle takes tokens one after another. `tokens` names its input, along `axis`; `logits` the output for the next
 // token, if it has one. `longest` bounds the number of tokens. `inputs` and `outputs` are ports of caches, and of lengths
-// that follow from them; `choices` are records with the modules of each route.
+// that follow from them; `choices` are records with the modules of each route. `windows` has the number of tokens that
+// some caches keep at most, by a word for their axis.
 export class StepFacts {
   // How a stepwise bundle takes tokens, null for others. Throws `TypeError` if it makes no sense.
   static of(manifest) {
     if (!Object.hasOwn(manifest, "stepwise")) return null;
-    const { tokens, axis, logits = null, longest = null, caches, lengths = {}, choices = {} } = manifest.stepwise;
+    const { tokens, axis, logits = null, longest = null, caches, lengths = {}, choices = {}, windows = {} } = manifest.stepwise;
     const facts = new StepFacts(), inputs = Object.create(null), outputs = Object.create(null);
     for (const entry of caches) {
       const shape = entry.shape.map((each) => (each === `${axis}.past` ? `${axis}.total` : each));
@@ -41,7 +42,13 @@ export class StepFacts {
       inputs[name] = Port.of({ name, dtype: "length", shape: [], of: `${axis}.${what}` }, {});
     if (!manifest.inputs.find(({ name }) => name === tokens)?.shape.includes(axis)) throw new TypeError("its tokens have no such axis");
     if (!(longest === null || Number.isSafeInteger(longest))) throw new TypeError("the number of its tokens is no whole number");
-    return Object.assign(facts, { tokens, axis, logits, longest, inputs, outputs, choices, weights: manifest.weights ?? "" });
+    Object.assign(facts, { axis, windows });
+    const known = facts.#countLengths([], []);
+    for (const each of Object.values(inputs).flatMap((port) => [...port.shape, ...(port.along ? [port.along] : [])]))
+      if (typeof each === "string" && !Object.hasOwn(known, each)) throw new TypeError(`nothing says how many tokens "${each}" has`);
+    if (!Object.values(windows).every((most) => Number.isSafeInteger(most) && most > 0))
+      throw new TypeError("a number of tokens that caches keep is no whole number");
+    return Object.assign(facts, { tokens, logits, longest, inputs, outputs, choices, weights: manifest.weights ?? "" });
   }
 
   get caches() {
@@ -61,9 +68,7 @@ export class StepFacts {
   // What a step takes that has so many new tokens of each example: {port, data, shape}. Throws `BundleError`.
   feed(cache, counted) {
     this.#check(cache, counted);
-    const known = {
-      [`${this.axis}.past`]: cache.counts, [`${this.axis}.total`]: cache.counts.map((count, n) => count + counted[n]),
-    };
+    const known = this.#countLengths(cache.counts, counted);
     return Object.values(this.inputs).map((port) => port.dtype === "length"
       ? { port, data: BigInt64Array.from(known[port.along], BigInt), shape: [counted.length] }
       : { port, ...cache.values[port.name] });
@@ -75,13 +80,25 @@ export class StepFacts {
     return new Cache(Object.fromEntries(values), cache.counts.map((count, n) => count + counted[n]), this.weights);
   }
 
+  // The tokens of each example along the axes of earlier and of all tokens, by axis.
+  #countLengths(past, counted) {
+    const found = {};
+    for (const [name, most] of Object.entries({ "": Infinity, ...this.windows })) {
+      const kept = past.map((count) => Math.min(count, most)), place = name ? `${this.axis}.${name}` : this.axis;
+      found[`${place}.past`] = kept;
+      found[`${place}.total`] = kept.map((count, n) => count + counted[n]);
+    }
+    return found;
+  }
+
   #check(cache, counted) {
     if (!(cache instanceof Cache)) throw new BundleError("a cache is what a step left behind", "give step(…).cache");
     if (cache.weights !== this.weights) throw new BundleError("the cache is of another bundle", "begin anew: step(tokens)");
     if (cache.counts.length !== counted.length)
       throw new BundleError(`the cache has ${cache.counts.length} examples, and the tokens have ${counted.length}`,
         "take those that go on: cache.take(rows)");
-    const least = Math.max(0, ...cache.counts), most = Math.max(0, ...cache.counts.map((count, n) => count + counted[n]));
+    const known = this.#countLengths(cache.counts, counted), least = (axis) => Math.max(0, ...known[axis]);
+    const most = Math.max(0, ...cache.counts.map((count, n) => count + counted[n]));
     const fits = this.caches.every(({ name, shape }) => fitsShape(cache.values[name]?.shape, [counted.length, ...shape], least));
     if (!fits) throw new BundleError("the arrays of the cache are not those that a step left behind", "give step(…).cache");
     if (this.longest !== null && most > this.longest)
@@ -90,5 +107,5 @@ export class StepFacts {
 }
 
 function fitsShape(found, wanted, least) {
-  return found?.length === wanted.length && wanted.every((axis, n) => (typeof axis === "string" ? found[n] >= least : found[n] === axis));
+  return found?.length === wanted.length && wanted.every((axis, n) => (typeof axis === "string" ? found[n] >= least(axis) : found[n] === axis));
 }

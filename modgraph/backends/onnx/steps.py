@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from modgraph_runtime.steps import count_lengths
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -25,12 +26,13 @@ from modgraph.backends.torch import Model, make_generator
 from modgraph.backends.torch.generation import find_logits, list_choices
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.ir import Graph, longest
-from modgraph.passes.caching import is_cache
+from modgraph.passes.caching import is_cache, list_extents
 from modgraph.passes.incremental import find_tokens
 
 Batch = dict[str, Tensor]
 Value = Callable[[str, int], NDArray[Any]]
 SEQUENCE = 12  # tokens of a sequence that is read step by step
+MOST = 512  # tokens of a window that is filled before a step is tried
 
 
 @dataclass(frozen=True)
@@ -44,21 +46,24 @@ class StepPorts:
     place: int  # of this axis among those of the tokens, counted from the last
     caches: tuple[str, ...]
     lengths: Mapping[str, str]  # inputs with lengths of examples, by their axis
+    windows: Mapping[str, int]  # the most tokens that caches keep, by the word for their extent
 
     @classmethod
     def from_graphs(cls, whole: Graph, graph: Graph) -> StepPorts:
         found, types = find_tokens(whole), graph.input_types
         axis = whole.type_of(found.value).shape[found.axis].name
         lengths = {type_.of: name for name, type_ in types.items() if type_.dtype == "length"}
-        return cls(whole, graph, found.value.node, axis, found.axis, tuple(filter(is_cache, types)), lengths)
+        caches = tuple(filter(is_cache, types))
+        return cls(whole, graph, found.value.node, axis, found.axis, caches, lengths, list_extents(graph))
 
     @property
     def past(self) -> str:
         return f"{self.axis}.past"
 
     @property
-    def total(self) -> str:
-        return f"{self.axis}.total"
+    def widest(self) -> int:
+        """The most tokens that a cache of a window keeps."""
+        return max(self.windows.values(), default=0)
 
     @property
     def longest(self) -> int | None:
@@ -68,14 +73,16 @@ class StepPorts:
     @property
     def hidden(self) -> frozenset[str]:
         """Inputs that follow from earlier steps."""
-        return frozenset(
-            (*self.caches, *(self.lengths[axis] for axis in (self.past, self.total) if axis in self.lengths))
-        )
+        return frozenset((*self.caches, *(name for axis, name in self.lengths.items() if axis in self._known)))
+
+    @property
+    def _known(self) -> frozenset[str]:
+        """The axes of earlier tokens, and of all."""
+        return frozenset({*count_lengths(self.axis, self.windows, (), ())} - {self.axis})
 
     def list_lengths(self, new: Sequence[int], past: Sequence[int]) -> Batch:
         """The inputs with lengths of examples."""
-        total = [a + b for a, b in zip(new, past, strict=True)]
-        known = {self.axis: new, self.past: past, self.total: total}
+        known = count_lengths(self.axis, self.windows, past, new)
         return {name: torch.tensor(known[axis]) for axis, name in self.lengths.items()}
 
     def begin(self, examples: int) -> Batch:
@@ -109,11 +116,8 @@ class StepPorts:
             logits = {"logits": find_logits(self.whole)}
         except ModgraphError:  # its outputs are no logits of the next token
             logits = {}
-        lengths = {
-            name: self.lengths[axis]
-            for name, axis in (("past", self.past), ("total", self.total))
-            if axis in self.lengths
-        }
+        of_caches = {axis: name for axis, name in self.lengths.items() if axis in self._known}
+        lengths = {axis.removeprefix(f"{self.axis}."): name for axis, name in of_caches.items()}
         return {
             "tokens": self.tokens,
             "axis": self.axis,
@@ -125,6 +129,7 @@ class StepPorts:
                 for name in self.caches
             ],
             "lengths": lengths,
+            **({"windows": self.windows} if self.windows else {}),
             "choices": choices,
         }
 
@@ -150,10 +155,11 @@ class StepExamples(Examples):
 
     def lengths(self) -> tuple[Lengths, ...]:
         """First tokens, one after others, and several after others."""
-        most = min(LONG + SHORT, self.ports.longest or LONG + SHORT)
+        wanted = min(MOST, self.ports.widest) + LONG + SHORT
+        most = min(wanted, self.ports.longest or wanted)
         if self.whole.given is not None:
             most = min(most, self.whole.given[self.ports.tokens].shape[self.ports.place])
-        several = max(1, SHORT * most // (LONG + SHORT))
+        several = max(1, min(SHORT, SHORT * most // (LONG + SHORT)))
         steps = dict.fromkeys(((most - several or 1, 0), (1, most - 1), (several, most - several)))
         return tuple({self.ports.axis: new, self.ports.past: past} for new, past in steps)
 
@@ -193,7 +199,8 @@ def verify_sequences(whole: Model, model: Model, traced: Traced, examples: StepE
     Choices are compared first. Raises `ModgraphError`.
     """
     ports, decisions = examples.ports, Decisions(whole)
-    most = min(SEQUENCE, ports.longest or SEQUENCE)
+    wanted = max(SEQUENCE, min(MOST, ports.widest) + SHORT)
+    most = min(wanted, ports.longest or wanted)
     if examples.whole.given is not None:
         most = min(most, examples.whole.given[ports.tokens].shape[ports.place])
     batch, computed = decisions.clear_calls(examples.whole, TOGETHER, {ports.axis: most})

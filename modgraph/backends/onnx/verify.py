@@ -29,7 +29,7 @@ from modgraph.backends.onnx.permute import (
     permute_modules,
     permute_proto,
 )
-from modgraph.backends.onnx.trace import Traced
+from modgraph.backends.onnx.trace import PAST, Traced
 from modgraph.backends.torch import Computed, Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.inspect.cost import compute_cost
@@ -171,8 +171,8 @@ def run_step(bundle: Bundle, inputs: Values) -> Values:
         name: inputs[name] for name, port in bundle.inputs.items() if name != facts.tokens and port.dtype != LENGTH
     }
     count = len(inputs[facts.tokens])
-    past = next((inputs[name] for name, port in facts.inputs.items() if port.along == f"{facts.axis}.past"), None)
-    counts = tuple((np.zeros(count, int) if past is None else past).tolist())
+    past = [inputs[name] for name, port in facts.inputs.items() if port.along.endswith(PAST)]
+    counts = tuple(np.max([np.zeros(count, int), *past], 0).tolist())
     cache = Cache({port.name: inputs[port.name] for port in facts.caches}, counts, facts.weights)
     new = own[facts.axis].tolist() if facts.axis in own else None
     step = bundle.step(inputs[facts.tokens], cache, new, routing=True, others=others)

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from modgraph_runtime.steps import count_lengths
 from torch import Tensor
 
 from modgraph.backends.torch.model import Model
 from modgraph.backends.torch.stored import list_stored
 from modgraph.passes import STEPWISE, TRAINING, apply_passes, optimise
-from modgraph.passes.caching import is_cache
+from modgraph.passes.caching import is_cache, list_extents
 from modgraph.passes.incremental import Incremental, find_tokens
 
 
@@ -54,7 +55,9 @@ class Stepwise:
         self.share_weights(model)
         inputs = graph.input_types.items()
         self.caches = {name: type_ for name, type_ in inputs if is_cache(name)}
-        self.growing = [name for name, type_ in self.caches.items() if any(axis.is_padded for axis in type_.shape)]
+        self.windows = list_extents(graph)
+        shapes = ((name, at, axis) for name, type_ in self.caches.items() for at, axis in enumerate(type_.shape, 1))
+        self.growing = [(name, at, axis.name) for name, at, axis in shapes if axis.is_padded]
         self.lengths = {name: type_.of for name, type_ in inputs if type_.dtype == "length"}
 
     def share_weights(self, model: Model) -> None:
@@ -95,9 +98,9 @@ class Stepwise:
         new = (size,) * len(tokens) if lengths is None else tuple(lengths)
         counts = tuple(map(sum, zip(cache.counts, new, strict=True)))
         batch = {self.tokens: tokens, **cache.values, **(others or {})}
-        is_padded = any(each != size for each in new) or (self.growing and len({*cache.counts}) > 1)
-        if is_padded:
-            known = {self.along: new, f"{self.along}.past": cache.counts, f"{self.along}.total": counts}
+        known = count_lengths(self.along, self.windows, cache.counts, new)
+        places = {along: cache.values[name].shape[at] for name, at, along in self.growing}
+        if any(count != places for along, places in {self.along: size, **places}.items() for count in known[along]):
             batch |= {name: torch.tensor(known[of], device=tokens.device) for name, of in self.lengths.items()}
         found = self.model.compute(batch, losses=False, routing=routing)
         outputs = {name: each for name, each in found.outputs.items() if name not in self.caches}

@@ -24,13 +24,22 @@ from tests.traces import shared_traces
 
 ROOT = Path(__file__).parents[3]
 WRITER = """
+block near(window) {
+  input x: float[time, width]
+  keys = x -> rename(time="key")
+  back = (x -> positions(axis=time)) - (keys -> positions(axis=key))
+  gates = ((x -> linear(width), keys -> linear(width)) -> contract, (back >= 0) * (back < window))
+      -> masked_softmax(axis=key)
+  output keys by gates over key
+}
+
 model writer() {
   input words: token[time, 12]
   pool expert[4] = linear(8)
   x = words -> embedding(8) -> position(length=40)
   scores = x -> linear(expert)
   x = x + (x -> expert by ((scores, scores -> top_k(2)) -> masked_softmax))
-  x = x + (x -> attention(2, causal=true)) -> gru(8) -> shift(1)
+  x = x + (x -> attention(2, causal=true)) + (x -> near(window=3)) -> gru(8) -> shift(1)
   logits = x -> linear(12)
   output logits
 }
@@ -158,7 +167,7 @@ def test_what_does_not_fit_is_refused(folder: Path, bundle: Bundle, mistake: str
 
 def test_a_bundle_describes_its_steps(bundle: Bundle) -> None:
     lines = describe(bundle).splitlines()
-    assert "stepwise words, one after another along time: 6 caches" in lines, lines
+    assert "stepwise words, one after another along time: 9 caches" in lines, lines
     assert not [line for line in lines if "cache." in line]
 
 
@@ -168,6 +177,8 @@ LIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no such axis": lambda manifest: manifest["stepwise"].update(axis="row"),
     "a cache missing": lambda manifest: manifest["stepwise"]["caches"].pop(),
     "a cache of another shape": lambda manifest: manifest["stepwise"]["caches"][-1].update(shape=[7]),
+    "a window of no tokens": lambda manifest: manifest["stepwise"]["windows"].update(last2=0),
+    "an axis of no known length": lambda manifest: manifest["stepwise"].pop("windows"),
     "no place": lambda manifest: manifest["stepwise"].update(place="last"),
     "no facts any more": lambda manifest: manifest.pop("stepwise"),
 }
