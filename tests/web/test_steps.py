@@ -20,6 +20,7 @@ def test_bundles_write_on_as_in_the_runtime(tmp_path: Path, traces: Path) -> Non
     with shared_traces(traces):
         modgraph.export(build_writer(), tmp_path / "m.onnx", stepwise=True, routing=True)
         modgraph.export(modgraph.loads(OTHER).build(seed=2), tmp_path / "other.onnx", stepwise=True)
+        modgraph.export(build_writer(), tmp_path / "int8.onnx", stepwise=True, routing=True, int8=True)
         modgraph.export(modgraph.loads(PLAIN).build(), tmp_path / "plain.onnx")
     bundle = Bundle(tmp_path / "m.onnx", threads=1)
     words = np.random.default_rng(0).integers(0, 12, (2, 7))
@@ -28,6 +29,7 @@ def test_bundles_write_on_as_in_the_runtime(tmp_path: Path, traces: Path) -> Non
         **{each.stem if each.stem != "m" else "bundle": str(each) for each in tmp_path.glob("*.onnx")},
         "prompts": PROMPTS,
         "written": bundle.generate(PROMPTS, tokens=30),
+        "rounded": Bundle(tmp_path / "int8.onnx", threads=1).generate(PROMPTS, tokens=30),
         "streamed": [[each.tokens, each.modules] for each in streamed],
         "words": words.tolist(),
         "logits": bundle.run({"words": words})["logits"].ravel().tolist(),
