@@ -137,7 +137,7 @@ class BadPrompt(Diagnostic, code="MG718"):
     """A prompt has at least one word, words of the model's vocabulary, and no more than the model has positions."""
 
     message = "cannot continue prompt {number}: {reason}"
-    help = "give a shorter prompt of known words, or ask for fewer new ones: --tokens 16"
+    help = "{way_out}"
 
 
 class StepsDisagree(Diagnostic, code="MG719"):

@@ -86,8 +86,8 @@ def quantise(traced: Traced, model: Model, calibration: Arrays) -> tuple[Traced,
         str(value.name) for value in (*graph.graph.inputs, *(each for node in graph.graph for each in node.outputs))
     }
     seen, counts = observe(graph, {str(each.operand.name) for each in uses} & outer, choices, calibration)
-    chosen = [(pool, counts[tensor]) for tensor, pool in choices.items()]
-    tokens = _count_tokens(model.graph, weights, uses, seen, chosen)
+    received = [(pool, counts[tensor]) for tensor, pool in choices.items()]
+    tokens = _count_tokens(model.graph, weights, uses, seen, received)
     rounder = Rounder(graph, seen)
     for each in uses:
         rounder.round(each)
@@ -117,14 +117,14 @@ def _describe(
 
 
 def _count_tokens(
-    graph: Graph, weights: Weights, uses: list[Use], seen: Mapping[str, Seen], chosen: list[tuple[str, NDArray[Any]]]
+    graph: Graph, weights: Weights, uses: list[Use], seen: Mapping[str, Seen], received: list[tuple[str, NDArray[Any]]]
 ) -> dict[str, tuple[int, ...]]:
     """The number of tokens that each module received: by the choices of routers, else by what its weights multiply.
 
     Pools in scans without such a choice are left out.
     """
     found = dict[str, NDArray[Any]]()
-    for pool, counts in chosen:
+    for pool, counts in received:
         found[pool] = found.get(pool, 0) + counts
     sizes = {name: pool.size for name, pool in graph.pools().items() if name not in found}
     for use in (each for each in uses if str(each.operand.name) in seen):

@@ -52,7 +52,7 @@ class Change:
     """The savings and costs of eight bits; pairs have the old value first.
 
     `size` is the bytes of graph and weights; `metrics` are by `test.metric`; `routes` has the share of tokens that a
-    router sends to other modules, `outputs` the largest change of each output and `means` the mean one.
+    router sends to other modules, `outputs` the largest change of each output and `average` the mean one.
     `standalone` is the largest change of an example that runs in a batch of its own. All three are relative to the
     tensor's largest magnitude. `written` is of stepwise bundles that continue
     texts.
@@ -64,7 +64,7 @@ class Change:
     metrics: dict[str, tuple[float, float]]
     routes: dict[str, float]
     outputs: dict[str, float]
-    means: dict[str, float]
+    average: dict[str, float]
     standalone: float
     written: Written | None = None
 
@@ -82,7 +82,7 @@ class Change:
             f"int8: route {name} sends {share:.2%} of the tokens elsewhere" for name, share in self.routes.items()
         ]
         lines += [
-            f"int8: {name} moves by at most {moved:.2%} of its largest value, by {self.means[name]:.3%} on average"
+            f"int8: {name} moves by at most {moved:.2%} of its largest value, by {self.average[name]:.3%} on average"
             for name, moved in self.outputs.items()
         ]
         if found is not None:
@@ -103,7 +103,7 @@ class Change:
             "metrics": {name: dict(zip(PRECISIONS, values, strict=True)) for name, values in self.metrics.items()},
             "routes": {name: _shorten(share) for name, share in self.routes.items()},
             "outputs": {name: _shorten(moved) for name, moved in self.outputs.items()},
-            "means": {name: _shorten(moved) for name, moved in self.means.items()},
+            "means": {name: _shorten(moved) for name, moved in self.average.items()},
             "alone": _shorten(self.standalone),
             **written,
         }
@@ -132,7 +132,7 @@ def measure_change(
         parts = [tuple(session.run(batch) for session in sessions) for batch in cut_batches(inputs, BATCH)]
         measured.add(parts)
         few = next(cut_batches(inputs, TOGETHER))
-        measured.run_alone(sessions[1], few)
+        measured.run_singly(sessions[1], few)
         olds, news = (test.metrics(_join(parts, side, graph.outputs)) for side in range(2))
         measured.metrics |= {f"{name}.{metric}": (olds[metric], news[metric]) for metric in olds}
         measured.examples += len(next(iter(inputs.values())))
@@ -180,16 +180,16 @@ class _Measured:
         sums[2] += moved.size
         sums[3] = max(sums[3], float(np.abs(old[finite]).max(initial=0)))
 
-    def run_alone(self, session: Session, few: Values) -> None:
+    def run_singly(self, session: Session, few: Values) -> None:
         errors = session.standalone_errors(few, session.run(few))
         self.standalone = max(self.standalone, *(errors[output] for output in self.outputs))
 
     def conclude(self, rounding: Rounding, size: tuple[int, int], written: Written | None) -> Change:
         scales = {name: max(scale, 1e-6) for name, (_, _, _, scale) in self.outputs.items()}
         outputs = {name: largest / scales[name] for name, (largest, *_) in self.outputs.items()}
-        means = {name: total / max(count, 1) / scales[name] for name, (_, total, count, _) in self.outputs.items()}
+        average = {name: total / max(count, 1) / scales[name] for name, (_, total, count, _) in self.outputs.items()}
         routes = {name: float(changed / max(1, total)) for name, (changed, total) in self.counts.items()}
-        return Change(rounding, size, self.examples, self.metrics, routes, outputs, means, self.standalone, written)
+        return Change(rounding, size, self.examples, self.metrics, routes, outputs, average, self.standalone, written)
 
 
 def _continue_both(sessions: tuple[Session, Session], steps: StepPorts, test: Test) -> Written | None:

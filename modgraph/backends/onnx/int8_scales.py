@@ -70,8 +70,8 @@ def observe(
         for name, each in seen.items():
             each.add(found[name])
         for name in choices:
-            chosen = found[name] != 0
-            counts[name] = counts.get(name, 0) + chosen.sum(tuple(range(chosen.ndim - 1)))
+            picked = found[name] != 0
+            counts[name] = counts.get(name, 0) + picked.sum(tuple(range(picked.ndim - 1)))
     return seen, counts
 
 

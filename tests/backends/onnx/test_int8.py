@@ -270,7 +270,7 @@ def test_a_module_without_calibration_data_is_named(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.usefixtures("trace_once")
-def test_what_a_choice_depends_on_alone_stays_float(tmp_path: Path) -> None:
+def test_what_only_a_choice_depends_on_stays_float(tmp_path: Path) -> None:
     report = modgraph.export(modgraph.loads(ROUTED).build(), tmp_path / "m.onnx", int8=True)
     assert report.change.rounding.exact["routers"] == ("scores.linear.weight", "scores.linear2.weight")  # type: ignore[union-attr]
     assert report.change.routes == {"p": 0.0}  # type: ignore[union-attr]
