@@ -56,10 +56,11 @@ def build(name: str) -> Model:
     """A model whose next tokens depend on those before."""
     program = modgraph.loads(TEXTS[name]) if name in TEXTS else modgraph.load(ROOT / f"{name}.mod")
     model = program.build(seed=1).eval()
+    matrices = {key: weight for key, weight in model.state_dict().items() if weight.ndim == 2}
+    embeddings = {key: weight for key, weight in matrices.items() if "embed" in key}
     with torch.no_grad():
-        for key, weight in model.state_dict().items():
-            if "embed" in key and weight.ndim == 2:
-                weight.mul_(20)
+        for weight in (embeddings or matrices).values():  # a tied embedding as large would repeat each word
+            weight.mul_(20 if embeddings else 8)
     return model
 
 
