@@ -107,7 +107,10 @@ class Rounder:
         one = np.float32(1)
         constants = {"one": one, "zero": np.uint8(ZERO), "tiny": np.float32(TINY), "least": one / LARGEST}
         self.constants = {name: self._store(f"int8.{name}", value) for name, value in constants.items()}
-        self.last = self._store("int8.last", np.array([-1]))
+        places = {"first": 0, "second": 1, "last": -1}
+        self.first, self.second, self.last = (
+            self._store(f"int8.{name}", np.array([at])) for name, at in places.items()
+        )
 
     def _store(self, name: str, array: Any) -> onnx_ir.Value:
         tensor = onnx_ir.tensor(np.ascontiguousarray(array).reshape(np.shape(array)), name=name)
@@ -140,7 +143,9 @@ class Rounder:
         key = build.graph, x
         if key not in self.values:
             known = self.constants
-            largest = build("ReduceMax", [build("Abs", [x]), self.last], keepdims=1)
+            # Of no rows, some versions of ONNX Runtime give [0, K] for [0, 1].
+            reduced = build("ReduceMax", [build("Abs", [x]), self.last], keepdims=1)
+            largest = build("Slice", [reduced, self.first, self.second, self.last])
             steps = build("Mul", [build("Max", [largest, known["tiny"]]), known["least"]])
             self.values[key] = build("QuantizeLinear", [build("Div", [x, steps]), known["one"], known["zero"]]), steps
         return self.values[key]
