@@ -23,6 +23,7 @@ def export(
     only: Collection[str] = (),
     examples: Mapping[str, Any] | None = None,
     tests: Mapping[str, Any] | None = None,
+    calibration: Mapping[str, Any] | None = None,
     description: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Report:
@@ -30,7 +31,8 @@ def export(
 
     Of a `Run` the trained model is written with the names of its classes, and verified on its test data. Of a `Model`,
     `examples` are arrays by input to verify on, examples first (random ones otherwise), `tests` what `int8` is measured
-    on (`modgraph.backends.onnx.Split` by name; the examples otherwise), and `description` gives `classes` by target,
+    on (`modgraph.backends.onnx.Test` by name), `calibration` the arrays that its scales are fitted on (both: the
+    examples otherwise), and `description` gives `classes` by target,
     `preprocessing` by input, and by input of tokens the `words`.
 
     `routing` and `novelty` add the routers' records as outputs; `int8` rounds weights to eight bits (the report
@@ -44,11 +46,12 @@ def export(
     asked: Any = {"routing": routing, "novelty": novelty, "int8": int8, "stepwise": stepwise}
     asked |= {"only": only, "force": force}
     if isinstance(model, Run):
-        if (examples, tests, description) != (None, None, None):
-            own = "leave examples, tests and description out"
+        if (examples, tests, calibration, description) != (None, None, None, None):
+            own = "leave examples, tests, calibration and description out"
             raise TypeError(f"a run has test data and names of classes of its own: {own}")
         return model.export(path, **asked)
     if not isinstance(model, Model):
         wanted = "a model (program.build()) or a run (modgraph.load_run(PATH))"
         raise TypeError(f"export takes {wanted}, not {type(model).__name__}")
-    return export_model(model, path, examples=examples, tests=tests, description=description, **asked)
+    asked |= {"tests": tests, "calibration": calibration}
+    return export_model(model, path, examples=examples, description=description, **asked)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modgraph.data.batches import EXAMPLES
+from modgraph.data.declaration import TRAIN
 from modgraph.data.in_python import InPython
 from modgraph.log import log, printing_progress
 from modgraph.store.journal import check_logs, read_metrics
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from modgraph.store.architecture import Architecture
     from modgraph.trace.trace import Trace
     from modgraph.training.engine import Engine
+
+CALIBRATION = 256  # training examples that scales of eight bits are fitted on
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,13 +105,14 @@ class Run(StoredRun):
         """Write the model as a bundle for ONNX Runtime, `model.onnx`, and its manifest next to it.
 
         It is verified on test data against torch at several batch sizes. `routing` and `novelty` add the routers'
-        records as outputs; `int8` rounds weights to eight bits, and the report says what that changes; `stepwise` takes
+        records as outputs; `int8` rounds weights to eight bits, with scales
+        fitted on training data, and the report says what that changes; `stepwise` takes
         tokens one after another, to continue texts; `only` names the outputs to keep. Raises `ModgraphError`, and then
         leaves what was there, also for a file that modgraph did not write, unless `force` is true.
         """
         from modgraph.backends.onnx import Test, export
 
-        data, tests = self.test_data(), dict[str, Test]()
+        data, tests, calibration = self.test_data(), dict[str, Test](), None
         if int8:
             from modgraph.training.bundle_metrics import compute_metrics_of_outputs
 
@@ -118,6 +122,7 @@ class Run(StoredRun):
                 for split, rows in splits.items()
             }
             tests = {split: Test(rows, measure[split]) for split, rows in splits.items()}
+            calibration = self._read_calibration()
         first: Arrays | None = next(iter(data.values()), None)
         return export(
             self.model(),
@@ -129,9 +134,19 @@ class Run(StoredRun):
             only=only,
             examples=None if first is None else first.read(slice(EXAMPLES)),
             tests=tests,
+            calibration=calibration,
             description=self.description(),
             force=force,
         )
+
+    def _read_calibration(self) -> dict[str, Any] | None:
+        """Training data to fit scales on, from the whole split."""
+        import numpy as np
+
+        found = self.so_far(self.splits()).get(TRAIN)
+        if found is None or not len(found):
+            return None
+        return found.read(np.unique(np.linspace(0, len(found) - 1, CALIBRATION).astype(int)))
 
     def predict(self, inputs: Any) -> Predictions:
         """What the model predicts of images, arrays, tables or texts: paths, or a dictionary of arrays by input, as

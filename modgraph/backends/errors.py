@@ -117,6 +117,14 @@ class NothingToRound(Diagnostic, code="MG712"):
     help = "export it without --int8"
 
 
+class Uncalibrated(Caution, code="MG732"):
+    """No calibration data reached a module, so the largest weights give its scales, and the measured change of outputs
+    says nothing about it. Of a run, the calibration data are training data."""
+
+    message = 'int8: no calibration data reached {modules} of pool "{pool}": scales by the largest weights, unmeasured'
+    help = "train or export with data that use every module, or export without --int8"
+
+
 class NoNextToken(Diagnostic, code="MG717"):
     """A model continues a text if it takes words, token[time, vocabulary], and one output has the logits of the next
     word for each of them, float[time, vocabulary]."""
@@ -129,7 +137,7 @@ class BadPrompt(Diagnostic, code="MG718"):
     """A prompt has at least one word, words of the model's vocabulary, and no more than the model has positions."""
 
     message = "cannot continue prompt {number}: {reason}"
-    help = "give a shorter prompt of known words, or ask for fewer new ones: --tokens 16"
+    help = "{way_out}"
 
 
 class StepsDisagree(Diagnostic, code="MG719"):

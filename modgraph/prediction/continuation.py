@@ -52,7 +52,7 @@ class Continuation:
         """
         ids = encode_texts(prompts, self.words, self.how)
         ends = {self._id_of(word) for word in stop}
-        self.generator.check(ids, tokens)
+        self.generator.check(ids, tokens, ends, trace)
         sampler = self.sampler(**asdict(sampling))
         return self._run(ids, self.generator.run(ids, tokens, sampler, ends, routing=trace), ends, trace)
 
@@ -93,7 +93,7 @@ class Continuation:
 
     def _id_of(self, word: str) -> int:
         if word not in self.words:
-            suggestion = did_you_mean(word, self.words)
+            suggestion = did_you_mean(word, [each for each in self.words if each.strip()])
             raise ModgraphError([UnknownStop(word=word, origin=self.origin, suggestion=suggestion)])
         return self.words.index(word)
 

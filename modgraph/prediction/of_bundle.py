@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from modgraph_runtime import Bundle, BundleError
@@ -35,8 +35,8 @@ class BundleGenerator(Generator):
             reason = error.reason.removeprefix(f'"{bundle.path}" ')
             raise ModgraphError([NotStepwise(path=str(bundle.path), reason=reason, way_out=error.way_out)]) from error
 
-    def check(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:
+    def check(self, prompts: Sequence[Sequence[int]], tokens: int, stop: Collection[int], routing: bool) -> None:
         """Raise `ModgraphError` for prompts that are empty, have ids beyond the words, or become too long."""
         for number, prompt in enumerate(prompts, start=1):
-            if reason := find_misfit(prompt, tokens, self.words, self.longest):
-                raise ModgraphError([BadPrompt(number=number, reason=reason)])
+            if misfit := find_misfit(prompt, tokens, self.words, self.longest, routing):
+                raise ModgraphError([BadPrompt(number=number, reason=misfit[0], way_out=misfit[1])])

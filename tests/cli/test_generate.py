@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ model tiny() {
   input  words: token[time, 6]
   target next: class[time, 6]
   pool expert[3] = linear(8)
-  x = words -> embedding(8)
+  x = words -> embedding(8) -> position(length=12)
   scores = x -> linear(expert)
   x = x + (x -> expert by ((scores, scores -> top_k(1)) -> masked_softmax)) -> gru(8)
   logits = x -> linear(6)
@@ -70,6 +71,9 @@ def test_words_show_the_modules_that_they_chose(trained: Path, capsys: Printed) 
 WRONG = {
     ("--prompt", ""): "MG718",
     ("--prompt", "the", "--tokens", "0"): "MG563",
+    ("--prompt", "the", "--tokens", "13"): "ask for at most 12 new words",
+    ("--prompt", "the cat", "--tokens", "11", "--trace"): "for the last one is read too, for its modules",
+    ("--prompt", "the cat " * 7): "give a shorter prompt",
     ("--prompt", "the", "--samples", "-1"): "MG563",
     ("--prompt", "the", "--temperature", "-2"): "MG563",
     ("--prompt", "the", "--temperature", "nan"): "MG563",
@@ -153,3 +157,26 @@ def test_a_bundle_that_cannot_continue_says_how_to_export_it(trained: Path, tmp_
     assert code == 1 and "MG564" in err and "--stepwise --routing" in err
     code, _, err = generate(capsys, tmp_path / "none.onnx", "--prompt", "the")
     assert code == 1 and "MG706" in err and "no such file" in err
+
+
+def test_a_run_that_is_not_causal_or_is_damaged_says_so(trained: Path, tmp_path: Path, capsys: Printed) -> None:
+    folder = trained.parent
+    (folder / "wide.mod").write_text(SPEC.replace("-> gru(8)", "-> attention(2)"))
+    (folder / "wide.yaml").write_text((folder / "tiny.yaml").read_text().replace("epochs: 12", "epochs: 1"))
+    begin(folder / "wide.mod", folder / "wide")
+    code, _, err = generate(capsys, folder / "wide", "--prompt", "the")
+    assert code == 1 and "MG730" in err and "reads later tokens" in err and "require causal(logits, words)" in err
+    shutil.copytree(trained, tmp_path / "run")
+    (tmp_path / "run/vocabulary.json").write_text("{")
+    code, _, err = generate(capsys, tmp_path / "run", "--prompt", "the")
+    assert code == 1 and "MG611" in err and "vocabulary.json" in err
+    shutil.copy(trained / "vocabulary.json", tmp_path / "run")
+    for path in (tmp_path / "run/checkpoints").glob("*.safetensors"):
+        path.unlink()
+    code, _, err = generate(capsys, tmp_path / "run", "--prompt", "the")
+    assert code == 1 and "MG603" in err and "no such file" in err
+
+
+def test_a_spec_is_to_be_trained_first(trained: Path, capsys: Printed) -> None:
+    code, _, err = generate(capsys, trained.parent / "tiny.mod", "--prompt", "the")
+    assert code == 1 and "MG124" in err and "train it first" in err

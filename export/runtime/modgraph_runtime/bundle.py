@@ -192,8 +192,10 @@ class Bundle:
         other samples follow the same probabilities, by numpy's noise. Raises `BundleError` for a bundle that cannot
         continue and prompts that do not fit, and `ValueError` for settings out of range.
         """
-        sampler, found = Sampler(temperature, top_k, top_p, seed), [list[int]() for _ in prompts]
-        for each in Generator(self).run(prompts, tokens, sampler, stop):
+        sampler, generator = Sampler(temperature, top_k, top_p, seed), Generator(self)
+        generator.check(prompts, tokens, stop, routing=False)
+        found = [list[int]() for _ in prompts]
+        for each in generator.run(prompts, tokens, sampler, stop):
             for row, token in zip(found, each.tokens, strict=True):
                 row += [] if token is None or token in stop else [token]
         return found

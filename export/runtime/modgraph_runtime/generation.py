@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -135,7 +136,7 @@ class Generator:
 
         A stop token is yielded. Prompts may differ in length. Raises `BundleError` for prompts that do not fit.
         """
-        self.check(prompts, tokens)
+        self.check(prompts, tokens, stop, routing)
 
         def read(ids: list[list[int]], lengths: Sequence[int] | None, cache: Any) -> Any:
             return self.bundle.step(np.array(ids, np.int64), cache, lengths=lengths, routing=routing)
@@ -146,13 +147,15 @@ class Generator:
 
         yield from write_on(prompts, tokens, stop, read, pick, self._modules, routing)
 
-    def check(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:
-        """Raise `BundleError` for prompts that are empty, have ids beyond the words, or become too long."""
+    def check(self, prompts: Sequence[Sequence[int]], tokens: int, stop: Collection[int], routing: bool) -> None:
+        """Raise `BundleError` for prompts that are empty, have ids beyond the words, or become too long; `TypeError`
+        and `ValueError` for what are no ids."""
+        refuse_values(prompts, tokens, stop, self.words)
         if not len(prompts):
             raise BundleError("there is no prompt", "give lists of ids: generate([[1, 2]])")
         for number, prompt in enumerate(prompts, start=1):
-            if reason := find_misfit(prompt, tokens, self.words, self.longest):
-                raise BundleError(f"cannot continue prompt {number}: {reason}")
+            if misfit := find_misfit(prompt, tokens, self.words, self.longest, routing):
+                raise BundleError(f"cannot continue prompt {number}: {misfit[0]}", misfit[1])
 
     def _modules(self, found: Step, rows: Sequence[int], last: Sequence[int]) -> dict[int, dict[str, tuple[int, ...]]]:
         """The modules that a token of each example chose, by route."""
@@ -164,11 +167,46 @@ class Generator:
         return modules
 
 
-def find_misfit(prompt: Sequence[int], tokens: int, words: int, longest: int | None) -> str:
-    """Why a prompt cannot be continued by so many tokens; empty if it can."""
-    beyond = [each for each in prompt if not 0 <= each < words]
+def refuse_values(prompts: Any, tokens: Any, stop: Any, words: int) -> None:
+    """Raise `TypeError` and `ValueError` for what are no lists of ids, no number of tokens and no stop tokens."""
+    if isinstance(prompts, str) or any(isinstance(each, str) or not _is_listed(each) for each in prompts):
+        raise TypeError("generate takes a list of ids for each prompt, generate([[1, 2], [3]]), and no texts")
+    for what, ids in [("ids of words", each) for each in prompts] + [("stop tokens", stop)]:
+        if wrong := [each for each in ids if not _is_whole(each)]:
+            raise TypeError(f"{what} are whole numbers, not {wrong[0]!r}")
+    if not _is_whole(tokens) or tokens < 0:
+        raise ValueError(f"tokens must be a whole number, 0 or more, not {tokens!r}")
+    if beyond := [each for each in stop if not 0 <= each < words]:
+        raise ValueError(f"the stop token {beyond[0]} is not one of {words:,} words")
+
+
+def _is_listed(value: Any) -> bool:
+    return hasattr(value, "__len__") and hasattr(value, "__iter__")
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a value is a whole number of Python, numpy or torch."""
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
+
+
+def find_misfit(
+    prompt: Sequence[int], tokens: int, words: int, longest: int | None, routing: bool
+) -> tuple[str, str] | None:
+    """Why a prompt cannot be continued by so many tokens, and a way out; None if it can.
+
+    With `routing`, the last new token is read too.
+    """
     if not len(prompt):
-        return "it has no words"
-    if longest is not None and len(prompt) + tokens - 1 > longest:
-        return f"{len(prompt)} words and {tokens} more exceed the model's {longest} positions"
-    return f"its id {beyond[0]} is not one of {words:,} words" if beyond else ""
+        return "it has no words", "give at least one word"
+    if beyond := [each for each in prompt if not 0 <= each < words]:
+        return f"its id {beyond[0]} is not one of {words:,} words", f"ids of words are 0 to {words - 1:,}"
+    room = None if longest is None else longest + 1 - len(prompt) - routing
+    if room is None or tokens <= room:
+        return None
+    many = f"{len(prompt)} word{'s' * (len(prompt) != 1)} and {tokens} more exceed the model's {longest} positions"
+    why = ", for the last one is read too, for its modules" if routing and tokens == room + 1 else ""
+    return many + why, f"ask for at most {room} new words" if room > 0 else "give a shorter prompt"

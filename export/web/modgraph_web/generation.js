@@ -61,7 +61,7 @@ export class Generator {
   }
 
   run(prompts, tokens, sampler, stop, routing) {
-    this.#check(prompts, tokens);
+    this.#check(prompts, tokens, stop, routing);
     return this.#run(prompts, tokens, sampler, stop, routing);
   }
 
@@ -100,22 +100,34 @@ export class Generator {
     return modules;
   }
 
-  // Throws `BundleError` for prompts that are empty, have ids beyond the words, or become too long.
-  #check(prompts, tokens) {
+  // Throws `BundleError` for prompts that are empty, have ids beyond the words, or become too long, `TypeError` and
+  // `RangeError` for what are no ids.
+  #check(prompts, tokens, stop, routing) {
+    if (typeof prompts === "string" || prompts.some((each) => typeof each === "string" || !(each?.length >= 0)))
+      throw new TypeError("generate takes a list of ids for each prompt, generate([[1, 2], [3]]), and no texts");
+    if (!(Number.isInteger(tokens) && tokens >= 0)) throw new RangeError(`tokens must be a whole number, 0 or more, not ${tokens}`);
+    for (const id of stop) 
+      if (!(Number.isInteger(id) && id >= 0 && id < this.words)) throw new RangeError(`the stop token ${id} is not one of ${this.words.toLocaleString("en-US")} words`);
     if (!prompts.length) throw new BundleError("there is no prompt", "give lists of ids: generate([[1, 2]])");
     prompts.forEach((prompt, n) => {
-      const reason = misfitOf(prompt, tokens, this.words, this.bundle.stepwise.longest);
-      if (reason) throw new BundleError(`cannot continue prompt ${n + 1}: ${reason}`);
+      const misfit = misfitOf(prompt, tokens, this.words, this.bundle.stepwise.longest, routing);
+      if (misfit) throw new BundleError(`cannot continue prompt ${n + 1}: ${misfit[0]}`, misfit[1]);
     });
   }
 }
 
-function misfitOf(prompt, tokens, words, longest) {
-  if (!prompt.length) return "it has no words";
-  if (longest !== null && prompt.length + tokens - 1 > longest)
-    return `${prompt.length} words and ${tokens} more exceed the model's ${longest} positions`;
+// Why a prompt cannot be continued by so many tokens, and a way out; null if it can. With `routing`, the last new token
+// is read too.
+function misfitOf(prompt, tokens, words, longest, routing) {
+  const all = words.toLocaleString("en-US"), last = (words - 1).toLocaleString("en-US"), many = prompt.length;
+  if (!many) return ["it has no words", "give at least one word"];
   const beyond = prompt.find((id) => !(Number.isInteger(id) && id >= 0 && id < words));
-  return beyond === undefined ? "" : `its id ${beyond} is not one of ${words.toLocaleString("en-US")} words`;
+  if (beyond !== undefined) return [`its id ${beyond} is not one of ${all} words`, `ids of words are 0 to ${last}`];
+  const room = longest === null ? Infinity : longest + 1 - many - (routing ? 1 : 0);
+  if (tokens <= room) return null;
+  const reason = `${many} word${many === 1 ? "" : "s"} and ${tokens} more exceed the model's ${longest} positions`;
+  const why = routing && tokens === room + 1 ? ", for the last one is read too, for its modules" : "";
+  return [reason + why, room > 0 ? `ask for at most ${room} new words` : "give a shorter prompt"];
 }
 
 // The values of a token of an example, in an array [B, tokens, …].

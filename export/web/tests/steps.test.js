@@ -22,6 +22,17 @@ test("the likeliest tokens are those of Python", { skip }, async () => {
   assert.deepEqual(await bundle.generate(cases.prompts, { tokens: 30, stop: [stop] }), cases.written.map(until));
 });
 
+test("weights of eight bits give the tokens of Python", { skip }, async () => {
+  const rounded = await Bundle.load(cases.int8);
+  assert.ok(rounded.manifest.int8.products.weights > 0);
+  assert.deepEqual(await rounded.generate(cases.prompts, { tokens: 30 }), cases.rounded);
+});
+
+test("modules without tokens have no bytes to multiply", { skip }, async () => {
+  const routed = await Bundle.load(cases.routed), x = { data: new Float32Array(40).fill(0.5), shape: [1, 5, 8] };
+  near((await routed.run({ x })).y.data, cases.one);
+});
+
 test("tokens come with the modules that they chose", { skip }, async () => {
   const found = [];
   for await (const { tokens, modules } of bundle.stream(cases.prompts, { tokens: 3, routing: true })) found.push([tokens, modules]);

@@ -13,16 +13,25 @@ import onnx
 import torch
 from modgraph_runtime.integrity import MANIFEST_KEY, MANIFEST_KEYS, trailer
 
-from modgraph.backends.errors import NoNovelty, NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
+from modgraph.backends.errors import (
+    NoNovelty,
+    NothingFinite,
+    OfWholeBatch,
+    TooLarge,
+    Uncalibrated,
+    Unreached,
+    WrongSuffix,
+)
 from modgraph.backends.onnx.examples import Arrays, Examples
-from modgraph.backends.onnx.int8 import Change, Test, change, quantise
+from modgraph.backends.onnx.int8 import quantise
+from modgraph.backends.onnx.int8_change import Change, Test, fit_inputs, measure_change
 from modgraph.backends.onnx.manifest import build_manifest, describe, find_omissions, find_outputs_without
 from modgraph.backends.onnx.steps import StepExamples, StepPorts, verify_sequences
 from modgraph.backends.onnx.trace import start_up, trace
-from modgraph.backends.onnx.verify import Verified, verify, verify_bundle
+from modgraph.backends.onnx.verify import Session, Verified, verify, verify_bundle
 from modgraph.backends.report import describe_lowerings
 from modgraph.backends.torch import Model
-from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.diagnostics import Caution, Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
 from modgraph.ir import Graph, find_dependencies, is_batch_statistic, to_verified_json
 from modgraph.passes import Pass, apply_passes, choices, drop_outputs, novelties, optimise
@@ -51,9 +60,12 @@ class Report:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
+        kinds: tuple[tuple[type[Caution], Mapping[str, list[int]]], ...] = ((Unreached, self.verified.unreached),)
+        kinds += ((Uncalibrated, self.change.rounding.unreached),) if self.change else ()
         return tuple(
-            Unreached(modules=", ".join(map(str, modules)), pool=pool)
-            for pool, modules in self.verified.unreached.items()
+            kind(modules=", ".join(map(str, modules)), pool=pool)
+            for kind, found in kinds
+            for pool, modules in found.items()
             if modules
         )
 
@@ -93,6 +105,7 @@ def export(
     only: Collection[str] = (),
     examples: Arrays | None = None,
     tests: Mapping[str, Test] | None = None,
+    calibration: Arrays | None = None,
     description: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Report:
@@ -101,8 +114,9 @@ def export(
     `routing` adds the routers' records as outputs, named `<route>.<record>`; `novelty` adds records of novelty, named
     `<record>.<route>`. `only` are names of outputs, or patterns with `*`: the bundle has only these and what they need.
     `examples` are arrays by input to verify on (default: random ones). `description` gives `classes` by target,
-    `preprocessing` by input, and the `words` of ids by input of tokens. `int8` quantises weights after the
-    verification, and measures the change on `tests` (default: the examples). `stepwise` writes the incremental form,
+    `preprocessing` by input, and the `words` of ids by input of tokens. `int8` rounds weights after the
+    verification, with scales fitted on `calibration`, and measures the change on `tests` (defaults: the examples).
+    `stepwise` writes the incremental form,
     which takes the next tokens and the caches of earlier ones. Files that modgraph did not write are
     overwritten only with `force`. Raises `ModgraphError`, and then changes no file.
     """
@@ -127,9 +141,12 @@ def export(
         verified = replace(verified, worst=max(verified.worst, verify_sequences(whole, inference, traced, tried)))
     changed = None
     if int8:
-        exact, traced = traced, quantise(traced, inference)
-        fit = (lambda arrays: arrays) if ports is None else ports.complete
-        changed = change(whole.graph, exact, traced, tests or {"examples": Test(sequences.sample())}, fit)
+        sample = sequences.sample()
+        calibrated = fit_inputs(whole.graph, calibration or sample, ports)
+        exact, (traced, rounding) = traced, quantise(traced, inference, calibrated)
+        tests = tests or {"examples": Test(sample)}
+        changed = measure_change(whole.graph, exact, traced, rounding, tests, ports)
+        verified = replace(verified, computed=Session(traced).run(verified.inputs))
     if not routing:
         traced = traced.only(graph.outputs)
     left_out = find_omissions(model.graph, graph)
@@ -142,7 +159,7 @@ def export(
         manifest_file.write(text.encode())
         file.writelines(parts)
         file.flush()
-        verify_bundle(verified, not int8, file.name)
+        verify_bundle(verified, file.name)
         refuse_foreign(target, manifest_path, force=force, keys=MANIFEST_KEYS)
         # The two files are replaced one after the other. A reader in between, or after a kill there, must not find the
         # old manifest with the new bundle, so remove it first.

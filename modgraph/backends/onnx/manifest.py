@@ -9,7 +9,7 @@ from typing import Any
 from modgraph_runtime.integrity import FORMAT
 
 from modgraph.backends.errors import BadExamples, UnknownOutput
-from modgraph.backends.onnx.int8 import Change
+from modgraph.backends.onnx.int8_change import Change
 from modgraph.backends.onnx.operators import OPSET
 from modgraph.backends.onnx.steps import StepPorts, list_choice_records
 from modgraph.backends.onnx.trace import Traced

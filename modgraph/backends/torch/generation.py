@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from modgraph_runtime.generation import Next, find_misfit, write_on
+from modgraph_runtime.generation import Next, find_misfit, refuse_values, write_on
 from torch import Tensor
 
 from modgraph.backends.errors import BadPrompt, NoNextToken
@@ -49,7 +49,7 @@ class Generator:
 
         A stop token is yielded. Prompts may differ in length. Raises `ModgraphError` for prompts that do not fit.
         """
-        self.check(prompts, tokens)
+        self.check(prompts, tokens, stop, routing)
 
         def read(ids: list[list[int]], lengths: Sequence[int] | None, cache: Any) -> Any:
             return self.step(torch.tensor(ids, device=self.device), cache, lengths=lengths, routing=routing)
@@ -74,11 +74,15 @@ class Generator:
                 found[row][route] = tuple(at for at, is_picked in enumerate(each) if is_picked)
         return found
 
-    def check(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:
-        """Raise `ModgraphError` for prompts that are empty, have ids beyond the words, or become too long."""
+    def check(self, prompts: Sequence[Sequence[int]], tokens: int, stop: Collection[int], routing: bool) -> None:
+        """Raise `ModgraphError` for prompts that are empty, have ids beyond the words, or become too long; `TypeError`
+        and `ValueError` for what are no ids."""
+        refuse_values(prompts, tokens, stop, self.words)
+        if not len(prompts):
+            raise ValueError("there is no prompt: give lists of ids, generate([[1, 2]])")
         for number, prompt in enumerate(prompts, start=1):
-            if reason := find_misfit(prompt, tokens, self.words, self.longest):
-                raise ModgraphError([BadPrompt(number=number, reason=reason)])
+            if misfit := find_misfit(prompt, tokens, self.words, self.longest, routing):
+                raise ModgraphError([BadPrompt(number=number, reason=misfit[0], way_out=misfit[1])])
 
 
 def list_choices(graph: Graph, axis: str) -> Iterator[tuple[str, str]]:
@@ -130,6 +134,7 @@ def generate(
     generator: Generator, prompts: Sequence[Sequence[int]], tokens: int, sampler: Sampler, stop: Collection[int]
 ) -> list[list[int]]:
     """Continue prompts; returns the new tokens of each, without the stop token."""
+    generator.check(prompts, tokens, stop, routing=False)
     found: list[list[int]] = [[] for _ in prompts]
     for each in generator.run(prompts, tokens, sampler, stop):
         for row, token in zip(found, each.tokens, strict=True):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import NamedTuple
 
-from modgraph.ir import DecisionNode, Graph, Node, Result, ScanNode, regions_of, rename
+from modgraph.ir import DecisionNode, Graph, InputNode, Node, Result, ScanNode, regions_of, rename
 
 Colours = dict[str, int]
 Palette = dict[Hashable, int]  # numbers of keys, in the order in which they occur in both graphs
@@ -66,7 +66,8 @@ class Level:
         """What each node reads, sources first. Slots of scans and lengths may be renamed, so their position
         identifies them."""
         found = {}
-        for node in self.graph:
+        # An input of lengths may stand after nodes that read it.
+        for node in sorted(self.graph, key=lambda node: not isinstance(node, InputNode)):
             arguments = node.region.arguments if isinstance(node, ScanNode) else ()
             slots = {name: str(at) for at, name in enumerate(arguments)}
             inputs, lengths = self.graph.inputs(node.name), self.graph.lengths(node.name)
