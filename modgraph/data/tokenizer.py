@@ -25,8 +25,7 @@ WAY_OUT = "give a tokenizer.json, as published models and the folders of runs ha
 # Byte-level tokenizers write a byte as the letter of its code where that is visible, the others as letters from 256 on.
 VISIBLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 HIDDEN = [byte for byte in range(256) if byte not in VISIBLE]
-LETTERS = {byte: chr(byte) for byte in VISIBLE} | {byte: chr(256 + at) for at, byte in enumerate(HIDDEN)}
-CONTINUING = frozenset(LETTERS[byte] for byte in range(0x80, 0xC0))  # bytes of UTF-8 after the first of a character
+BYTES = {chr(byte): byte for byte in VISIBLE} | {chr(256 + at): byte for at, byte in enumerate(HIDDEN)}
 
 
 @dataclass(frozen=True)
@@ -80,22 +79,19 @@ class Tokenizer:
         return tuple(self._loaded.decode_batch([[id_] for id_ in range(len(self))], skip_special_tokens=False))
 
     @cached_property
-    def characters(self) -> tuple[int, ...] | None:
-        """The number of characters of each id in a text; None if ids do not stand for bytes. A character counts at its
-        first byte."""
-        if '"ByteLevel"' not in json.dumps(self._record.get("decoder")):
+    def bytes(self) -> tuple[bytes, ...] | None:
+        """The bytes of each id in a text; None if ids do not stand for bytes. A letter may fall into several ids."""
+        record = json.loads(self.text)
+        if '"ByteLevel"' not in json.dumps(record.get("decoder")):
             return None
-        added = {each["id"]: each["content"] for each in self._record["added_tokens"]}
-        names = (added.get(id_) or self._loaded.id_to_token(id_) for id_ in range(len(self)))
-        return tuple(
-            len(name) if id_ in added else sum(letter not in CONTINUING for letter in name)
-            for id_, name in enumerate(names)
-        )
+        added = {each["id"]: each["content"].encode() for each in record["added_tokens"]}
+        names = map(self._loaded.id_to_token, range(len(self)))
+        return tuple(added.get(id_) or bytes(BYTES[letter] for letter in name) for id_, name in enumerate(names))
 
     @cached_property
-    def _record(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.text)
-        return found
+    def characters(self) -> tuple[int, ...] | None:
+        """The number of characters of each id in a text, each at its first byte; None if ids do not stand for bytes."""
+        return self.bytes and tuple(sum(byte & 0xC0 != 0x80 for byte in each) for each in self.bytes)
 
     def ids_of(self, text: str) -> NDArray[np.int64]:
         """Return the ids of a text."""
