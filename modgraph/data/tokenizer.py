@@ -91,7 +91,9 @@ class Tokenizer:
     @cached_property
     def characters(self) -> tuple[int, ...] | None:
         """The number of characters of each id in a text, each at its first byte; None if ids do not stand for bytes."""
-        return self.bytes and tuple(sum(byte & 0xC0 != 0x80 for byte in each) for each in self.bytes)
+        if self.bytes is None:
+            return None
+        return tuple(sum(byte & 0xC0 != 0x80 for byte in each) for each in self.bytes)
 
     def ids_of(self, text: str) -> NDArray[np.int64]:
         """Return the ids of a text."""
