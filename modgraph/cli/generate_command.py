@@ -95,7 +95,7 @@ def print_texts(prompts: Sequence[str], words: Iterable[Word], route: str | None
 def show_word(word: Word, route: str | None) -> str:
     """A word, with its modules along a route: in their colour on a terminal, elsewhere with their numbers."""
     modules = word.modules.get(route, ()) if route else ()
-    if not modules or word.word == "\n":
+    if not modules or not word.word.strip():
         return str(word)
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         return f"{word.blank}\033[38;5;{COLOURS[modules[0] % len(COLOURS)]}m{word.word}\033[0m"

@@ -9,6 +9,8 @@ METRICS = {  # docs/recipes.md has the same table
     "accuracy": "the share of labels that are the likeliest class, of each target of a cross-entropy, binary ones too; "
     "with several targets also their mean; larger is better",
     "perplexity": "exp of the mean cross-entropy of a label, where labels stand along an axis; smaller is better",
+    "bits_per_character": "the cross-entropy in bits of a text by characters, where data are pieces of words (bpe), on "
+    "validation and test data; smaller is better",
     "mse": "the mean squared error of a target of numbers; smaller is better",
     "H_a": "the mean entropy of a decision of a router with a distribution over modules, in nats: low if it is sure",
     "H_b": "the entropy of the mean distribution of a router, in nats: low if every decision is the same, which is "

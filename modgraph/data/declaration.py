@@ -62,7 +62,8 @@ class Arrays:
 
     `groups` have a word for each example by the name of a grouping; `orders` give the order of groups where it is not
     alphabetical. Arrays that are too large for memory are `on_disk`. `padded` says which axes of which arrays hold
-    padding, and which arrays have the lengths of examples.
+    padding, and which arrays have the lengths of examples. `characters` are the numbers of characters of the text of
+    each class, by target.
     """
 
     values: Mapping[str, NDArray[Any]]
@@ -70,6 +71,7 @@ class Arrays:
     on_disk: Mapping[str, OnDisk] = field(default_factory=dict)
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     padded: Mapping[str, Padding] = field(default_factory=dict)
+    characters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         shapes = {name: array.shape[1:] for name, array in self.values.items()}

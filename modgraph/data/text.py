@@ -116,6 +116,8 @@ class Text(DataSet, name="text"):
         ids = {split: self._ids(text, vocabulary, split) for split, text in texts.items()}
         made = {split: self._windows(each, graph) for split, each in ids.items()}
         made[TRAIN] = made[TRAIN].take(spread(len(made[TRAIN]), self.limit))
+        if isinstance(vocabulary, Tokenizer) and (characters := vocabulary.characters):
+            made = {split: replace(each, characters={"next": characters}) for split, each in made.items()}
         return check_splits(made, graph)
 
     def follows(self) -> dict[str, str]:

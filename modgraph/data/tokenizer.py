@@ -22,6 +22,12 @@ UNUSED = "<unused{}>"  # ids for which a published model has rows, and its token
 WAY_OUT = "give a tokenizer.json, as published models and the folders of runs have it"
 
 
+# Byte-level tokenizers write a byte as the letter of its code where that is visible, the others as letters from 256 on.
+VISIBLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+HIDDEN = [byte for byte in range(256) if byte not in VISIBLE]
+BYTES = {chr(byte): byte for byte in VISIBLE} | {chr(256 + at): byte for at, byte in enumerate(HIDDEN)}
+
+
 @dataclass(frozen=True)
 class Tokenizer:
     """A tokenizer.json, by its text."""
@@ -71,6 +77,23 @@ class Tokenizer:
     def pieces(self) -> tuple[str, ...]:
         """The text of each id, blanks included; bytes that are no whole letter give a replacement character."""
         return tuple(self._loaded.decode_batch([[id_] for id_ in range(len(self))], skip_special_tokens=False))
+
+    @cached_property
+    def bytes(self) -> tuple[bytes, ...] | None:
+        """The bytes of each id in a text; None if ids do not stand for bytes. A letter may fall into several ids."""
+        record = json.loads(self.text)
+        if '"ByteLevel"' not in json.dumps(record.get("decoder")):
+            return None
+        added = {each["id"]: each["content"].encode() for each in record["added_tokens"]}
+        names = map(self._loaded.id_to_token, range(len(self)))
+        return tuple(added.get(id_) or bytes(BYTES[letter] for letter in name) for id_, name in enumerate(names))
+
+    @cached_property
+    def characters(self) -> tuple[int, ...] | None:
+        """The number of characters of each id in a text, each at its first byte; None if ids do not stand for bytes."""
+        if self.bytes is None:
+            return None
+        return tuple(sum(byte & 0xC0 != 0x80 for byte in each) for each in self.bytes)
 
     def ids_of(self, text: str) -> NDArray[np.int64]:
         """Return the ids of a text."""

@@ -21,7 +21,7 @@ from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.ir import Graph, Result
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.controllers import Controller, controllers
-from modgraph.metrics.target_metrics import Batch, Metric, derive_metrics
+from modgraph.metrics.target_metrics import Batch, Metric, derive_metrics, measure_text
 from modgraph.nn.device import to_device
 from modgraph.ops.measures import TOTAL
 
@@ -33,15 +33,21 @@ class Metrics:
 
     Where one measure has several targets, its plain name is the mean over them. With a grouping `by`, metrics of
     targets are also reported for each group (`domain.sketch.accuracy`), and as the mean over groups
-    (`domain.accuracy`). `asked` are metrics by target that no loss implies.
+    (`domain.accuracy`). `asked` are metrics by target that no loss implies. `characters` are those of `Arrays`.
     """
 
     def __init__(
-        self, graph: Graph, by: str | None = None, groups: Sequence[str] = (), asked: Asked | None = None
+        self,
+        graph: Graph,
+        by: str | None = None,
+        groups: Sequence[str] = (),
+        asked: Asked | None = None,
+        characters: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:
         self.losses = tuple(graph.losses)
         self.labels = find_labels_of_losses(graph)
-        self.all: list[Metric | Controller] = [*derive_metrics(graph, asked), *controllers(graph)]
+        self.all: list[Metric | Controller] = [*derive_metrics(graph, asked), *measure_text(graph, characters or {})]
+        self.all += controllers(graph)
         by_measure: dict[str, list[str]] = {}
         for metric in self.compared:
             by_measure.setdefault(metric.measure.name, []).append(metric.name)
@@ -167,7 +173,7 @@ def results_of(
 
 def metrics_of(graph: Graph, arrays: Arrays, by: str | None, asked: Asked | None = None) -> Metrics:
     """Return the metrics of a graph on a split, by the groups of a grouping if the split has it."""
-    return Metrics(graph, by, arrays.names_of_groups(by), asked)
+    return Metrics(graph, by, arrays.names_of_groups(by), asked, arrays.characters)
 
 
 @contextmanager

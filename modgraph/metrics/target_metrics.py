@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any, ClassVar
 
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -23,7 +24,7 @@ from modgraph.metrics.accumulators import Accumulators
 from modgraph.nn import CrossEntropy
 from modgraph.nn.padding import apply_mask
 from modgraph.ops import measures
-from modgraph.ops.measures import ABSOLUTE_ERROR, ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
+from modgraph.ops.measures import ABSOLUTE_ERROR, ACCURACY, BITS_PER_CHARACTER, PERPLEXITY, SQUARED_ERROR, Measure
 from modgraph.types import TensorType
 
 Batch = Mapping[str, Tensor]
@@ -129,6 +130,24 @@ class Perplexity(MeanMetric):
     def values(self, accumulators: Accumulators) -> dict[str, float]:
         mean = accumulators.mean(self.name)
         return {self.name: math.inf if mean > LARGEST_EXPONENT else math.exp(mean)}
+
+
+@dataclass(frozen=True)
+class BitsPerCharacter(Perplexity):
+    """The cross-entropy of a text in bits, by the characters of the labels. Characters of words differ in number, so
+    models with other vocabularies compare by it."""
+
+    measure = BITS_PER_CHARACTER
+
+    characters: tuple[int, ...] = ()  # the number in the text of each class
+
+    def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        nats_B, _ = super().sums(value, target, counts)
+        length = torch.tensor(self.characters, device=target.device)
+        return nats_B / math.log(2), _per_example(apply_mask(length[target * counts], counts))
+
+    def values(self, accumulators: Accumulators) -> dict[str, float]:
+        return {self.name: accumulators.mean(self.name)}
 
 
 class SquaredError(MeanMetric):
@@ -267,6 +286,13 @@ def derive_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]] | None
             targets += [target for target, names in by_target.items() if kind.measure.name in names]
         metrics += list_metrics_of_kind(kind, graph, list(dict.fromkeys(targets)))
     return metrics
+
+
+def measure_text(graph: Graph, characters: Mapping[str, tuple[int, ...]]) -> list[Metric]:
+    """Return the bits per character of the targets whose classes have `characters`."""
+    targets = [target for target in find_implying_targets(Perplexity, graph) if target in characters]
+    metrics = list_metrics_of_kind(BitsPerCharacter, graph, targets)
+    return [replace(each, characters=characters[each.target]) for each in metrics]  # type: ignore[call-arg]
 
 
 def find_implying_targets(kind: type[Metric], graph: Graph) -> list[str]:

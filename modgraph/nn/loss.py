@@ -57,7 +57,8 @@ class CrossEntropy(Layer):
         logits = apply_mask(logits, mask)
         if self.since:
             logits = F.pad(logits[..., self.since :], (self.since, 0), value=-math.inf)
-        loss = F.cross_entropy(logits.movedim(-1, 1), known, weight, reduction="none")
+        rows = logits.flatten(0, -2), known.flatten()  # classes along the last axis: the softmax reads them in order
+        loss = F.cross_entropy(*rows, weight, reduction="none").reshape(known.shape)
         loss = loss if counts is None else loss * counts
         return per_example(loss, there, self.reduce)
 

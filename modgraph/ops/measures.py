@@ -15,13 +15,14 @@ class Measure:
 
 ACCURACY = Measure("accuracy", larger_is_better=True)  # of logits over classes and a label
 PERPLEXITY = Measure("perplexity")  # of logits and several labels per example, by an op that is their cross-entropy
+BITS_PER_CHARACTER = Measure("bits_per_character")  # of the text of the labels
 SQUARED_ERROR = Measure("mse")  # of numbers
 ABSOLUTE_ERROR = Measure("mae")
 F1 = Measure("f1", larger_is_better=True)  # of each class, averaged
 AUC = Measure("auc", larger_is_better=True)  # of the receiver operating characteristic
 DETERMINATION = Measure("r2", larger_is_better=True)
 
-MEASURES = (ACCURACY, PERPLEXITY, SQUARED_ERROR, ABSOLUTE_ERROR, F1, AUC, DETERMINATION)
+MEASURES = (ACCURACY, BITS_PER_CHARACTER, PERPLEXITY, SQUARED_ERROR, ABSOLUTE_ERROR, F1, AUC, DETERMINATION)
 OF_TASKS = (
     Measure("average_accuracy", larger_is_better=True),
     Measure("last_accuracy", larger_is_better=True),

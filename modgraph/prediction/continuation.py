@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.prediction.errors import NoSuchRoute, NoTexts, UnknownStop, UnknownWords
-from modgraph.prediction.texts import encode_texts, split_words
+from modgraph.prediction.texts import encode_texts, open_decoders, split_words
 
 if TYPE_CHECKING:
     from modgraph_runtime.generation import Next, Sampling
@@ -22,7 +22,8 @@ CLOSING = re.compile(r"[.,;:!?)\]}'’”]+")  # signs that stand at the end of 
 
 @dataclass(frozen=True)
 class Word:
-    """A new word of a text, with what stands before it. `modules` are those that its token chose, by route."""
+    """A new word of a text, with what stands before it. `modules` are those that its token chose, by route. A piece
+    that completes no letter is empty."""
 
     text: int  # the number of the text, from 0
     word: str
@@ -58,6 +59,7 @@ class Continuation:
 
     def _run(self, ids: Sequence[Sequence[int]], steps: Iterator[Next], ends: set[int], trace: bool) -> Iterator[Word]:
         last = [self.words[each[-1]] for each in ids]
+        decoders = open_decoders(len(ids), self.words, self.how)
         waiting: dict[int, Word] = {}  # words whose modules are known when they have been read
         for found in steps:
             for text, modules in found.modules.items():
@@ -65,7 +67,8 @@ class Continuation:
                     yield replace(waiting.pop(text), modules=modules)
             for text, token in enumerate(found.tokens):
                 if token is not None and token not in ends:
-                    word = Word(text, self._show(self.words[token]), self._blank(last[text], self.words[token]))
+                    piece = self._show(decoders[text](token))
+                    word = Word(text, piece, self._blank(last[text], self.words[token]))
                     last[text] = self.words[token]
                     if trace:
                         waiting[text] = word

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import codecs
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from modgraph.data.text import WORD_OR_SIGN
@@ -16,6 +17,20 @@ def encode_texts(texts: Sequence[str], known: Sequence[str], how: Mapping[str, A
         tokenizer = Tokenizer.from_record(how.get("tokenizer"))
         return [tokenizer.ids_of(text).tolist() for text in texts]
     return [ids_of(split_words(text, how), known, how) for text in texts]
+
+
+def open_decoders(count: int, known: Sequence[str], how: Mapping[str, Any]) -> list[Callable[[int], str]]:
+    """Return a function for each of some texts, which gives the text that an id adds to those before. A letter that
+    falls into several pieces comes with the last of them."""
+    pieces = Tokenizer.from_record(how.get("tokenizer")).bytes if how.get("split") == "tokenizer" else None
+    if pieces is None:
+        return [known.__getitem__] * count
+    return [_open_decoder(pieces) for _ in range(count)]
+
+
+def _open_decoder(pieces: Sequence[bytes]) -> Callable[[int], str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return lambda id_: decoder.decode(pieces[id_])
 
 
 def split_words(text: str, how: Mapping[str, Any]) -> list[str]:

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from modgraph.inspect.cost import natural
-from modgraph.ops.measures import ABSOLUTE_ERROR, ACCURACY, AUC, DETERMINATION, F1, OF_TASKS, PERPLEXITY, SQUARED_ERROR
+from modgraph.ops.measures import (
+    ABSOLUTE_ERROR,
+    ACCURACY,
+    AUC,
+    BITS_PER_CHARACTER,
+    DETERMINATION,
+    F1,
+    OF_TASKS,
+    PERPLEXITY,
+    SQUARED_ERROR,
+)
 from modgraph.ops.measures import is_larger_better as is_larger_better
 from modgraph.tables.facts import RunFacts
 
-ORDER = (ACCURACY, F1, AUC, DETERMINATION, PERPLEXITY, SQUARED_ERROR, ABSOLUTE_ERROR)  # the main ones first
+# the main ones first
+ORDER = (ACCURACY, F1, AUC, DETERMINATION, BITS_PER_CHARACTER, PERPLEXITY, SQUARED_ERROR, ABSOLUTE_ERROR)
 RANKS = {measure.name: rank for rank, measure in enumerate(ORDER)}
 SHARES = (ACCURACY.name, *(measure.name for measure in OF_TASKS))  # from 0 to 1, so also percentages
 SEEN = ("train.", "validation.")  # splits that a training has seen

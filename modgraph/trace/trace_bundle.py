@@ -73,14 +73,19 @@ class TraceableBundle:
 
 
 def _with_targets(manifest: Mapping[str, Any], names: Any = None) -> dict[str, Any]:
-    """Return the JSON of a bundle's graph with all targets of its training, or with those among `names`."""
-    taken = {node["name"] for node in manifest["ir"]["nodes"]}
+    """Return the JSON of a graph with all targets of a bundle's training, or with those among `names`; of a stepwise
+    bundle, with its inputs but caches, which data do not have."""
+    nodes, stepwise = manifest["ir"]["nodes"], manifest.get("stepwise")
+    if stepwise is not None:
+        kept = {entry["name"] for entry in manifest["inputs"]}
+        nodes = [node for node in nodes if node["kind"] == "input" and node["name"] in kept]
+    taken = {node["name"] for node in nodes}
     targets = [
         {"name": name, "kind": "target", "types": [type_]}
         for name, type_ in manifest.get("targets", {}).items()
         if name not in taken and (names is None or name in names)
     ]
-    return {**manifest["ir"], "nodes": [*manifest["ir"]["nodes"], *targets]}
+    return {**manifest["ir"], "nodes": [*nodes, *targets]}
 
 
 def trace_bundle(

@@ -180,3 +180,33 @@ def test_a_run_that_is_not_causal_or_is_damaged_says_so(trained: Path, tmp_path:
 def test_a_spec_is_to_be_trained_first(trained: Path, capsys: Printed) -> None:
     code, _, err = generate(capsys, trained.parent / "tiny.mod", "--prompt", "the")
     assert code == 1 and "MG124" in err and "train it first" in err
+
+
+PIECES = SPEC.replace("6", "266").replace("tiny", "pieces")
+ACCENTS = "the naïve café — 日本\nthe café, 日本 — naïve\n" * 30
+
+
+def test_pieces_join_into_the_text_with_whole_letters(tmp_path: Path, capsys: Printed) -> None:
+    pytest.importorskip("tokenizers")
+    (tmp_path / "pieces.mod").write_text(PIECES)
+    (tmp_path / "text.txt").write_text(ACCENTS)
+    data, train = f"{{name: text, train: {tmp_path / 'text.txt'}, units: bpe, window: 16}}", "{name: adam, lr: 0.02}"
+    (tmp_path / "pieces.yaml").write_text(f"data: {data}\ntrain: {{epochs: 12, batch: 4, optimizer: {train}}}\n")
+    begin(tmp_path / "pieces.mod", tmp_path / "run")
+    code, out, _ = generate(capsys, tmp_path / "run", "--prompt", "the naïve", "--tokens", 40)
+    assert code == 0 and out.startswith("the naïve") and "café" in out and "日本" in out and "\ufffd" not in out, out
+    _, out, _ = generate(capsys, tmp_path / "run", "--prompt", "the naïve", "--tokens", 9, "--trace", "--json")
+    (text,) = json.loads(out)["texts"]
+    assert text["text"] == "the naïve" + "".join(each["word"] for each in text["words"])
+    assert len(text["words"]) == 9 and any(each["word"] == "" for each in text["words"]), "no letter has several pieces"
+
+
+def test_a_stepwise_bundle_is_traced_as_its_run(trained: Path, bundle: Path, capsys: Printed) -> None:
+    capsys.readouterr()
+    summaries = []
+    for words in ([bundle, "--recipe", trained / "recipe.yaml"], [trained]):
+        assert main(["trace", *map(str, words), "--json"]) == 0
+        summaries.append(json.loads(capsys.readouterr().out)["routes"])
+    (of_bundle,), (of_run,) = ([*each.values()] for each in summaries)
+    assert of_bundle["rounds"][0]["use"] == of_run["rounds"][0]["use"]
+    assert of_bundle["together"] == of_run["together"]

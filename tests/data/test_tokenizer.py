@@ -74,6 +74,18 @@ def test_training_again_gives_the_same_tokenizer(text: Path) -> None:
     assert set(json.loads(_train(PLAIN, 300))["model"]["vocab"]) >= {"a", "Ġ", "the", "Ġthe"}
 
 
+def test_characters_of_pieces_sum_to_those_of_the_text() -> None:
+    tokenizer = Tokenizer.train(PLAIN, 300).fill(302)
+    assert tokenizer.characters is not None
+    for text in (PLAIN, "no piece of 한국어 or 👩‍🚀 is whole", "\x00 \u2028"):
+        assert sum(tokenizer.characters[id_] for id_ in tokenizer.ids_of(text)) == len(text)
+    assert tokenizer.characters[301] == len("<unused301>")
+    words = json.dumps(
+        {"version": "1.0", "added_tokens": [], "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}}
+    )
+    assert Tokenizer(words).characters is None, "ids that stand for no bytes"
+
+
 def test_a_given_tokenizer_is_filled_up_to_the_rows_of_the_model(text: Path, tmp_path: Path) -> None:
     given = Tokenizer.train(PLAIN, 270)
     (tmp_path / "tokenizer.json").write_text(given.text)
@@ -102,7 +114,15 @@ def test_a_language_model_of_pieces_is_trained_measured_exported_and_predicts(
     assert main(["export", str(run), "-o", str(bundle)]) == 0
     capsys.readouterr()
     assert main(["eval", str(run), "--bundle", str(bundle), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["test.perplexity"] == pytest.approx(metrics["test.perplexity"], rel=1e-4)
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["test.perplexity"] == pytest.approx(metrics["test.perplexity"], rel=1e-4)
+    ids = tokenizer.ids_of(PLAIN[round(0.8 * len(PLAIN)) :])
+    bits = (len(ids) - 1) * np.log2(metrics["test.perplexity"])
+    expected = bits / len(tokenizer.decode(ids)[len(tokenizer.decode(ids[:1])) :])
+    assert metrics["test.bits_per_character"] == pytest.approx(expected, rel=1e-5)
+    assert measured["test.bits_per_character"] == pytest.approx(expected, rel=1e-4)
+    epochs = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert any("bits_per_character" in each for each in epochs if each["split"] == "validation")
     manifest = Bundle(str(bundle)).manifest
     assert manifest["words"]["words"] == manifest["classes"]["logits"] == list(tokenizer.pieces)
     assert Tokenizer.from_record(manifest["preprocessing"]["words"]["tokenizer"]).ids_of(PLAIN).tolist() == (

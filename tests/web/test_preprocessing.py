@@ -22,6 +22,7 @@ from modgraph.data.text import END, WORD_OR_SIGN, Text, read_king_james, words_o
 from modgraph.data.tokenizer import Tokenizer, describe_pieces
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from modgraph.prediction.images import prepare_image
+from modgraph.prediction.texts import open_decoders
 from tests.web.test_module import all_pass, needs_node
 
 SIZES = ((8, 8), (28, 28), (5, 40))
@@ -144,8 +145,10 @@ def piece_cases() -> list[dict[str, Any]]:
     found = []
     for text in texts:
         ids = tokenizer.ids_of(text).tolist()
+        (read,) = open_decoders(1, tokenizer.pieces, describe_pieces(tokenizer))
         found.append(
             {
+                "read": [*map(read, ids)],
                 "port": {"name": "words", "dtype": "token", "shape": ["time"], "size": len(tokenizer)},
                 "preprocessing": describe_pieces(tokenizer),
                 "known": list(tokenizer.pieces),

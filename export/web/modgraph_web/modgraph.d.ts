@@ -143,3 +143,9 @@ export function imageInput(bundle: Pick<Bundle, "manifest" | "inputs">, name: st
 /** Tokens [1, T] made of a text, the words that it falls into, and those that the model does not know. Throws `BundleError`. */
 export function wordsInput(bundle: Pick<Bundle, "manifest" | "inputs">, name: string, text: string):
   { data: Int32Array; shape: number[]; words: string[]; unknown: string[] };
+
+/** Whether an input takes pieces of words, which contain the blanks between words. */
+export function hasPieces(bundle: Pick<Bundle, "manifest">, name: string): boolean;
+
+/** A function that gives the text of each id of a text, in its order; a letter that falls into several pieces comes with the last. */
+export function wordsReader(bundle: Pick<Bundle, "manifest">, name: string): (id: number) => string;

@@ -6,7 +6,7 @@ import { Bundle as Plain } from "./bundle.js";
 export { BundleError } from "./errors.js";
 export { Port } from "./ports.js";
 export { Cache } from "./steps.js";
-export { imageInput, wordsInput } from "./preprocess.js";
+export { hasPieces, imageInput, wordsInput, wordsReader } from "./preprocess.js";
 
 export class Bundle extends Plain {
   static async load(source, options = {}) {

@@ -1,7 +1,7 @@
 // Inputs made of pictures and texts, as the manifest's `preprocessing` says that those were which the model learnt from.
 
 import { BundleError } from "./errors.js";
-import { encode, isReadable } from "./tokenizer.js";
+import { encode, isReadable, openDecoder } from "./tokenizer.js";
 
 const GREY = "grey", COLOURS = "red, green, blue";
 const LUMINANCE = [0.299, 0.587, 0.114];
@@ -46,6 +46,18 @@ export function wordsInput(bundle, name, text) {
   const words = tokensOf(text, how), told = words.map((word) => (how.letters ? [...word].slice(-how.letters).join("") : word));
   const data = Int32Array.from(told, (word) => ids.get(word) ?? other);
   return { data, shape: [1, words.length], words, unknown: words.filter((_, n) => !ids.has(told[n])) };
+}
+
+// Whether an input takes pieces of words, which contain the blanks between words.
+export function hasPieces(bundle, name) {
+  return bundle.manifest.preprocessing?.[name]?.split === "tokenizer";
+}
+
+// A function that gives the text of an id, in the order of a text: of pieces, with a letter that falls into several at the
+// last of them; of words, the word.
+export function wordsReader(bundle, name) {
+  const how = bundle.manifest.preprocessing?.[name], known = bundle.manifest.words[name];
+  return hasPieces(bundle, name) && isReadable(how.tokenizer) ? openDecoder(how.tokenizer) : (id) => known[id];
 }
 
 function portOf(bundle, name) {

@@ -1,4 +1,4 @@
-// The ids of a text by the tokenizer.json of byte-pair encoding over bytes that a recipe trains.
+// The ids of a text, and the text of ids, by the tokenizer.json of byte-pair encoding over bytes that a recipe trains.
 
 const PRETOKEN = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 const known = new WeakMap(); // the ranks of merges, by tokenizer
@@ -15,6 +15,15 @@ export function encode(record, text) {
   if (!known.has(record)) known.set(record, new Map(record.model.merges.map((pair, rank) => [Array.isArray(pair) ? pair.join(" ") : pair, rank])));
   const ranks = known.get(record), { vocab } = record.model, bytes = new TextEncoder();
   return (text.match(PRETOKEN) ?? []).flatMap((word) => merged(Array.from(bytes.encode(word), (byte) => LETTERS[byte]), ranks).map((piece) => vocab[piece]));
+}
+
+// A function that gives the text which an id adds to those before. A letter that falls into several pieces comes with the
+// last of them.
+export function openDecoder({ model, added_tokens: added = [] }) {
+  const names = new Map(Object.entries(model.vocab).map(([name, id]) => [id, Uint8Array.from(name, (letter) => BYTES.get(letter))]));
+  for (const { id, content } of added) names.set(id, new TextEncoder().encode(content));
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  return (id) => decoder.decode(names.get(id), { stream: true });
 }
 
 // Merge the pair of the lowest rank, the first of several, until none is left.
@@ -38,3 +47,4 @@ const LETTERS = (() => {
     return String.fromCodePoint(isSeen ? byte : next++);
   });
 })();
+const BYTES = new Map(LETTERS.map((letter, byte) => [letter, byte]));

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 import { Port } from "../modgraph_web/ports.js";
-import { imageInput, wordsInput } from "../modgraph_web/preprocess.js";
+import { hasPieces, imageInput, wordsInput, wordsReader } from "../modgraph_web/preprocess.js";
 
 const CASES = process.env.MODGRAPH_CASES, skip = CASES ? false : "pytest tests/web gives the cases";
 const cases = CASES ? JSON.parse(readFileSync(CASES, "utf8")) : { pictures: [], texts: [] };
@@ -34,6 +34,15 @@ test("texts become what data sets make of them", { skip }, () => {
   for (const { port, preprocessing, known, text, words, ids, unknown } of cases.texts) {
     const found = wordsInput(telling(port, preprocessing, known), port.name, text);
     assert.deepEqual({ ...found, data: [...found.data] }, { data: ids, shape: [1, ids.length], words, unknown }, JSON.stringify(text));
+  }
+});
+
+test("ids become text again, each letter with its last piece", { skip }, () => {
+  for (const { port, preprocessing, known, text, ids, read } of cases.texts.filter((each) => each.read)) {
+    const bundle = telling(port, preprocessing, known);
+    assert.ok(hasPieces(bundle, port.name));
+    assert.deepEqual(ids.map(wordsReader(bundle, port.name)), read, JSON.stringify(text));
+    assert.equal(read.join(""), text);
   }
 });
 

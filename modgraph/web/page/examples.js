@@ -1,5 +1,6 @@
 // Examples of the run's test data, to click: small pictures, beginnings of texts, or their numbers.
 
+import { hasPieces, wordsReader } from "../modgraph_web/modgraph.js";
 import { unpacked } from "./arrays.js";
 import { isImage } from "./inputs.js";
 import { paint } from "./picture.js";
@@ -27,6 +28,6 @@ function face(bundle, example, at) {
   }
   const words = Object.values(bundle.inputs).find((port) => bundle.manifest.words[port.name] && example.inputs[port.name].shape.length === 2);
   if (!words) return String(at + 1);
-  const known = bundle.manifest.words[words.name], ids = [...unpacked(example.inputs[words.name]).data];
-  return `${ids.slice(0, WORDS).map((id) => known[id]).join(" ")}${ids.length > WORDS ? " …" : ""}`;
+  const ids = [...unpacked(example.inputs[words.name]).data], read = wordsReader(bundle, words.name);
+  return `${ids.slice(0, WORDS).map(read).join(hasPieces(bundle, words.name) ? "" : " ")}${ids.length > WORDS ? " …" : ""}`;
 }

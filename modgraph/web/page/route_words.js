@@ -1,5 +1,6 @@
 // Words in the colours of the modules that were chosen for them.
 
+import { hasPieces, wordsReader } from "../modgraph_web/modgraph.js";
 import { percent } from "./arrays.js";
 import { colourOf } from "./colours.js";
 
@@ -7,10 +8,10 @@ const { element } = globalThis;
 
 // A click on a word tells its place.
 export function wordsOf(bundle, route, { data }, { gates, chosen, selects }, selected, told) {
-  const known = bundle.manifest.words[route.words];
+  const isKnown = Boolean(bundle.manifest.words[route.words]), read = isKnown ? wordsReader(bundle, route.words) : String;
   const word = (id, at) => {
     const row = gates[at], module = (selects ? chosen[at][0] : undefined) ?? row.indexOf(Math.max(...row));
-    const name = known ? known[id] : String(id), isDim = selected !== null && selected !== module;
+    const name = read(id), isDim = selected !== null && selected !== module;
     const mark = element("sub", {}, String(module));
     const made = element("button", { type: "button", class: `word${isDim ? " dim" : ""}`, title: `${name}: module ${module}, gate ${percent(row[module])}`,
       "aria-label": `${name}, module ${module}`, "data-at": at, onclick: () => told(at) }, name, mark);
@@ -18,5 +19,5 @@ export function wordsOf(bundle, route, { data }, { gates, chosen, selects }, sel
     made.style.background = `color-mix(in srgb, ${colourOf(module, route.modules)} 22%, transparent)`;
     return made;
   };
-  return element("p", { class: "words" }, Array.from(data, Number).map(word));
+  return element("p", { class: isKnown && hasPieces(bundle, route.words) ? "words pieces" : "words" }, Array.from(data, Number).map(word));
 }

@@ -1,6 +1,6 @@
 // An input of words, to type. A model that can writes on behind them.
 
-import { wordsInput } from "../modgraph_web/modgraph.js";
+import { hasPieces, wordsInput, wordsReader } from "../modgraph_web/modgraph.js";
 import { panel } from "./panel.js";
 import { canContinue, Writer } from "./writer.js";
 
@@ -8,7 +8,7 @@ const { element } = globalThis;
 
 export class WordsPanel {
   constructor(bundle, port, changed) {
-    Object.assign(this, { bundle, port, exact: null, known: bundle.manifest.words[port.name] });
+    Object.assign(this, { bundle, port, exact: null });
     this.text = element("textarea", { rows: 3, spellcheck: "false", autocapitalize: "off", "aria-label": `${port.name}, text`, oninput: () => {
       this.exact = null;
       changed();
@@ -19,7 +19,7 @@ export class WordsPanel {
   }
   set(array) {
     this.exact = array;
-    this.text.value = Array.from(array.data, (id) => this.known[id]).join(this.bundle.manifest.preprocessing?.[this.port.name]?.split === "tokenizer" ? "" : " ");
+    this.text.value = Array.from(array.data, Number).map(wordsReader(this.bundle, this.port.name)).join(hasPieces(this.bundle, this.port.name) ? "" : " ");
     this.tell([]);
   }
   value() {

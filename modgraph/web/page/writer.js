@@ -1,6 +1,6 @@
 // A language model writes on: word by word behind a text, each in the colour of the module that its route chose.
 
-import { BundleError } from "../modgraph_web/modgraph.js";
+import { BundleError, hasPieces, wordsReader } from "../modgraph_web/modgraph.js";
 import { colourOf } from "./colours.js";
 
 const { element } = globalThis;
@@ -14,7 +14,7 @@ export function canContinue(bundle, port) {
 export class Writer {
   // `read` gives the ids of the text so far, or null.
   constructor(bundle, port, read) {
-    Object.assign(this, { bundle, read, known: bundle.manifest.words[port.name], pressed: 0, isStopped: true, isRunning: false });
+    Object.assign(this, { bundle, read, port, pressed: 0, isStopped: true, isRunning: false });
     const number = (text, options) => element("input", { type: "number", "aria-label": text, ...options });
     this.count = number("words to write", { value: 32, min: 1, max: MOST, step: 1 });
     this.temperature = number("temperature", { value: 0.7, min: 0, max: 5, step: 0.1 });
@@ -25,7 +25,7 @@ export class Writer {
     this.route.hidden = this.routes.length < 2;
     this.button = element("button", { type: "button", "data-do": "write", onclick: () => (this.isRunning ? this.stop() : this.write()) }, "Write on");
     this.told = element("p", { class: "muted", role: "status" });
-    this.words = element("p", { class: "words written", "aria-label": "what the model writes", "aria-live": "off" });
+    this.words = element("p", { class: hasPieces(bundle, port.name) ? "words pieces written" : "words written", "aria-label": "what the model writes", "aria-live": "off" });
     this.place = element("div", { class: "writer" },
       element("div", { class: "controls" }, this.button, element("label", {}, "words", this.count), element("label", {}, "temperature", this.temperature), this.route),
       this.words, this.told);
@@ -56,11 +56,14 @@ export class Writer {
   async stream(ids) {
     const longest = this.bundle.stepwise.longest ?? Infinity, room = longest - ids.length + 1;
     const options = { tokens: Math.max(1, Math.min(Number(this.count.value) || 1, MOST, room)), temperature: Number(this.temperature.value), seed: this.pressed++, routing: true };
+    const textOf = wordsReader(this.bundle, this.port.name);
+    ids.forEach((id) => textOf(Number(id)));
     let waiting = null, count = 0;
     for await (const { tokens: [id], modules } of this.bundle.stream([Array.from(ids, Number)], options)) {
       if (waiting) this.colour(waiting, modules[0]);
       if (this.isStopped || id === null) break;
-      waiting = element("span", { class: "word" }, this.known[id]);
+      waiting = element("span", { class: "word" });
+      waiting.append(textOf(id)); // empty for a piece that completes no letter
       this.words.append(waiting);
       count++;
       await new Promise((done) => setTimeout(done)); // the page is drawn, and Stop can be pressed
