@@ -51,15 +51,15 @@ class MaskedSoftmax(AlongAxis):
     def forward(self, x: Tensor, choice: Tensor, sink: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """x of any shape, and a choice that broadcasts to it, give the shape of x; zero outside the choice. A sink has
         its axes but the one of the softmax."""
-        support = broadcast(choice, self.lacks[0], self.orders[0]) != 0
-        support = support if mask is None else support & mask
-        found = apply_mask(x, support, torch.finfo(x.dtype).min)
+        outside = broadcast(choice, self.lacks[0], self.orders[0]) == 0
+        outside = outside if mask is None else outside | ~mask
+        found = x.masked_fill(outside, torch.finfo(x.dtype).min)
         if sink is None:
-            return apply_mask(found.softmax(self.axis), support)
+            return found.softmax(self.axis).masked_fill(outside, 0.0)
         last = broadcast(sink, self.lacks[1], self.orders[1]).unsqueeze(self.axis)
         last = last.expand_as(found.narrow(self.axis, 0, 1))
         found = torch.cat((found, last), self.axis).softmax(self.axis).narrow(self.axis, 0, x.shape[self.axis])
-        return apply_mask(found, support)
+        return found.masked_fill(outside, 0.0)
 
 
 class Above(Layer):
@@ -157,7 +157,7 @@ class TokenChoice(Layer):
     ) -> Records:
         """Tokens [..., N, message], other operands and records [..., N, M]; or all without N. Padding gets zeros."""
         mask = None if mask is None else mask.reshape(mask.shape[: mask.dim() - self.rank]).unsqueeze(-1)
-        gates = weights if self.straight or weights is choice else apply_mask(weights, choice != 0)
+        gates = weights if self.straight or weights is choice else weights.masked_fill(choice == 0, 0.0)
         gates, choice = apply_mask(gates, mask), apply_mask(choice, mask)
         if not self.record_choice:
             return Records(gates, scores, choice)

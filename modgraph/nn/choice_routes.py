@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.choice import Records, TokenChoice
+from modgraph.nn.grouped import is_traced
 from modgraph.nn.padding import apply_mask
 from modgraph.nn.pool import Pool
 
@@ -37,12 +38,22 @@ class ChoiceGrouped(ChoiceRoute):
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
         tokens_S, gates_SM, choice_SM = flat(tokens, records.gates, records.choice)
+        if pool.runs_alone and can_wait_for_one(tokens_S):
+            found = run_token(tokens_S, gates_SM, choice_SM, pool)
+            return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
         edge_SM = choice_SM != 0
         module_E, token_E, counts_M, is_edge_E = find_edges(edge_SM, tokens_S, pool, router)
         values = apply_rows(pool.run_sorted(tokens_S.index_select(0, token_E), module_E, counts_M), is_edge_E)
         weight = apply_mask(gates_SM.flatten().index_select(0, token_E * len(pool) + module_E), is_edge_E)
         found = sum_edges(values, weight, token_E, tokens_S.shape[0])
         return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
+
+
+def run_token(token_1: Tensor, gates_1M: Tensor, choice_1M: Tensor, pool: Pool) -> Tensor:
+    """The sum of the messages to one token [1, message]: [1, result]. Nothing needs to be sorted."""
+    gates, modules = gates_1M[0].tolist(), choice_1M[0].nonzero().flatten().tolist()
+    parts = [pool.expert(j)(token_1) * gates[j] for j in modules]
+    return sum(parts[1:], parts[0]) if parts else torch.zeros_like(pool.expert(0)(token_1))
 
 
 Edges = tuple[Tensor, Tensor, Tensor, Tensor | None]  # modules and tokens [E], counts by module [M], masks [E]
@@ -80,6 +91,12 @@ def find_k_edges(edge_SM: Tensor, k: int) -> Edges:
 def can_wait(x: Tensor) -> bool:
     """Whether a size may be read from a tensor: elsewhere than on the processor that waits for all queued work."""
     return x.device.type == "cpu" or torch.compiler.is_compiling()
+
+
+def can_wait_for_one(tokens_S: Tensor) -> bool:
+    """Whether there is one token, whose choice may be read: on the processor, without gradients."""
+    is_read = not (torch.is_grad_enabled() or is_traced(tokens_S)) and tokens_S.device.type == "cpu"
+    return is_read and len(tokens_S) == 1
 
 
 def apply_rows(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -12,6 +12,7 @@ from modgraph.nn.windows import BEFORE, Operands, Options, Piece, Window, attend
 
 PAIRS = ("queries", "queries2"), ("keys", "keys2")
 TERMS = ("bias", "mask", "sink")
+PLAIN = None, "NM"  # no mask, and one of all heads
 
 
 class DotProductAttention(nn.Module):
@@ -46,10 +47,16 @@ class DotProductAttention(nn.Module):
         lacking = [[at for at in self.places[name][1] if at < len(self.heads)] for name in vectors]
         self.has_one_head = len(self.heads) == 1 and not any(lacking)
         last = [len(self.heads) - 1]  # heads of queries that share keys, which are not copied for them
-        self.shares_keys = lacking == [[], last, last] and not terms and cap is None and window is None
+        self.shares_keys = lacking == [[], last, last] and window is None
+        heads, ranks = len(self.heads), [len(self.letters[name]) for name in vectors]
+        has_all = heads > 0 and lacking == [[], [], []] and window is None and ranks == [heads + 2] * 3
+        fits = has_all or (self.shares_keys and ranks == [heads + 2, heads + 1, heads + 1])
+        self.is_plain = fits and "N" in self.result and not {*terms} - {"mask"} and self.letters.get("mask") in PLAIN
 
     def forward(self, *operands: Tensor, mask: tuple[Tensor | None, ...] = ()) -> Tensor:
         """Operands have the axes of the equation behind any outer ones; `mask` has the padding mask of each."""
+        if self.is_plain and not mask and self._have_batch(operands):
+            return self._attend_by_head(*operands)
         given = dict(zip(self.letters, operands, strict=True))
         outer = max(x.dim() - len(self.letters[name]) for name, x in given.items())
         q, k = ([self._arrange(given[each], each, outer) for each in names if each in given] for names in PAIRS)
@@ -74,6 +81,21 @@ class DotProductAttention(nn.Module):
         joined = {name: _join(x, outer, lead) for name, x in terms.items()}
         y = self._attend(queries, keys, values, None if seen is None else _join(seen, outer, lead), joined)
         return self._order(y.reshape(*lead, y.shape[-2], *own), outer)
+
+    def _have_batch(self, operands: tuple[Tensor, ...]) -> bool:
+        """Whether all operands have one outer axis."""
+        return all(x.dim() == 1 + len(own) for x, own in zip(operands, self.letters.values(), strict=True))
+
+    def _attend_by_head(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attend where queries have all heads, keys and values all or those that they share, and a mask none."""
+        q, k, v = (
+            x.permute(0, *(1 + at for at in self.places[name][0]))
+            for name, x in (("queries", q), ("keys", k), ("values", v))
+        )
+        heads = q.shape[1:-2]
+        q, k, v = (x if x.dim() == 4 else x.flatten(1, -3) if x.dim() > 4 else x.unsqueeze(1) for x in (q, k, v))
+        y = self._attend(q, k, v, None if mask is None else (mask != 0).unsqueeze(1), {})
+        return self._order(y if len(heads) == 1 else torch.unflatten(y, 1, heads), 1)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, terms: Mapping[str, Tensor]) -> Tensor:
         return attend_in_windows(

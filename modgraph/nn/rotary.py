@@ -84,10 +84,20 @@ class ScaledRotary(Rotary):
         self.lacks, self.order = lacks, order
         self.speeds = [slow_down(speed, scaled, trained, cycles, fade) for speed in self.speeds]
 
-    def forward(self, x: Tensor, places: Tensor | None = None) -> Tensor:
-        if places is not None:
-            places = broadcast(places.to(exact(x)), self.lacks, self.order).unsqueeze(-1)
-        return super().forward(x, places)
+    def rotation(self, x: Tensor, places: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        if places is None:
+            return super().rotation(x)
+        if type(places) is not Tensor or torch.compiler.is_compiling():
+            return self._compute_rotation(x, self._spread(x, places))
+        known, key = vars(places).setdefault("rotations", {}), (*self.speeds, *self.lacks, *self.order, x.dtype)
+        if key not in known:  # all layers turn by the same angles
+            known[key] = self._compute_rotation(x, self._spread(x, places))
+        found: tuple[Tensor, Tensor] = known[key]
+        return found
+
+    def _spread(self, x: Tensor, places: Tensor) -> Tensor:
+        found: Tensor = broadcast(places.to(exact(x)), self.lacks, self.order).unsqueeze(-1)
+        return found
 
 
 def slow_down(speed: float, scaled: float, trained: int | None, cycles: Sequence[float], fade: str) -> float:

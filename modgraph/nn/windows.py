@@ -55,13 +55,13 @@ def attend(given: Operands, options: Options, is_causal: bool = False) -> Tensor
     """Attention [B, H, N, V] to the keys that are seen; zero where none is."""
     q, k, v, seen, bias, sink = given
     if sink is not None:
-        return _share_with_sink(_score(given, options), sink) @ v
+        return _multiply(_share_with_sink(_score(given, options), sink), v)
     none = None
     if seen is not None:
         none = ~seen.any(-1, keepdim=True)
         seen = seen | none  # nothing has no softmax, and its gradient would be NaN
     if options.cap is not None:
-        y = _score(given._replace(seen=seen), options).softmax(-1) @ v
+        y = _multiply(_score(given._replace(seen=seen), options).softmax(-1), v)
     else:
         mask = seen if bias is None else _hide(bias, seen)
         shares = q.shape[1] != k.shape[1]  # several heads of queries share one of keys
@@ -73,10 +73,17 @@ def attend(given: Operands, options: Options, is_causal: bool = False) -> Tensor
 
 def _score(given: Operands, options: Options) -> Tensor:
     """The scores [B, H, N, M] of all keys, very small where a query does not see one."""
-    scores = given.q @ given.k.mT * options.scale
+    scores = _multiply(given.q, given.k.mT) * options.scale
     if options.cap is not None:
         scores = options.cap * torch.tanh(scores / options.cap)
     return _hide(scores if given.bias is None else scores + given.bias, given.seen)
+
+
+def _multiply(x: Tensor, y: Tensor) -> Tensor:
+    """Products of x [B, H, N, W] and y [B, G, W, M]: [B, H, N, M]. H / G heads of x share one of y."""
+    if x.shape[1] == y.shape[1] or is_one(x.shape[1]):
+        return x @ y
+    return (x.reshape(x.shape[0], y.shape[1], -1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
 
 
 def _share_with_sink(scores: Tensor, sink: Tensor) -> Tensor:

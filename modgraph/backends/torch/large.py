@@ -21,6 +21,8 @@ class LargePool(StoredPool):
     these.
     """
 
+    runs_alone = False
+
     storage = Namespace
     holder = EACH
     sparse = False

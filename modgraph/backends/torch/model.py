@@ -146,6 +146,10 @@ class Model(Namespace):
             known.step.share_weights(self)  # they may be other tensors by now
         return generate(known, prompts, tokens, sampler, stop)
 
+    def check(self, batch: Mapping[str, Tensor]) -> None:
+        """Raise `TypeError` or `ValueError` for a tensor that does not fit the type of its input or target."""
+        self._batch_types.check(batch, self)
+
     @disable_tracing
     def results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
         """Compute any results of the graph from an unchecked batch of inputs and targets; no state moves."""
@@ -194,7 +198,7 @@ class Model(Namespace):
     @eager
     def _begin(self, batch: Mapping[str, Tensor], moves: bool = True) -> tuple[dict[str, Tensor], dict[str, Result]]:
         """Check the batch; returns it, and the results with the next values of states."""
-        self._batch_types.check(batch, self)
+        self.check(batch)
         if not (self.training and moves and self.moved_states.results):
             return dict(batch), {}
         if not is_recomputation():

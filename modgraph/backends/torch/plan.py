@@ -193,7 +193,8 @@ class _Liveness:
             for step, results in live
         )
         found = tuple(numbers[result] for result in ends)
-        return Plan(arguments, with_numbers, found, _find_dead(with_numbers, found))
+        lengths = dict.fromkeys(length for step in with_numbers for length in step.lengths)
+        return Plan(arguments, with_numbers, found, _find_dead(with_numbers, found), tuple(lengths))
 
     def _read_results(self, call: CallSteps) -> list[Result]:
         """List the results of a call that are read, its declared results first."""
@@ -202,11 +203,12 @@ class _Liveness:
         return [*(value for value in values if value in read), *(each for each in read if each not in values)]
 
     def _step(self, step: Step[Result]) -> Step[Result]:
-        if not self.training and hasattr(type(step.compute), "specialise"):  # a scan can drop unread results
+        if not self.training and hasattr(type(step.compute), "specialise"):  # scans and routes can drop unread results
             compute, places = step.compute.specialise(  # type: ignore[attr-defined]
                 self.read[step.node]
             )
-            step = replace_fields(step, compute=compute, operands=tuple(step.operands[place] for place in places))
+            operands = step.operands if places is None else tuple(step.operands[place] for place in places)
+            step = replace_fields(step, compute=compute, operands=operands)
         step = replace_fields(step, operands=tuple(map(self.source, step.operands)))
         self.add_read(*step.operands, *step.lengths)
         self.lengths.update(step.lengths)

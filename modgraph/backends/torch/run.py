@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from modgraph.frozen import replace_fields
 from modgraph.ir import Result
-from modgraph.nn import valid_along
+from modgraph.nn import TokenChoice, valid_along
 from modgraph.nn.padding import both
 
 Values = list[Any]  # tensors, and None for absent lengths
@@ -29,6 +30,11 @@ class Context:
     forced: Mapping[str, Tensor] = field(default_factory=dict)
     active: Tensor | None = None
     masks: dict[tuple[str, int], Tensor | None] = field(default_factory=dict)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no choice is forced, and no example has ended."""
+        return not self.forced and self.active is None
 
 
 @dataclass(frozen=True)
@@ -153,13 +159,29 @@ class Plan:
     steps: tuple[Step[int], ...] = ()
     results: tuple[int, ...] = ()
     dead: tuple[tuple[int, ...], ...] = ()
+    lengths: tuple[int, ...] = ()  # the values that steps read as lengths
 
     def run(self, arguments: Sequence[Tensor], context: Context | None = None) -> list[Tensor]:
         """Run all steps. Missing arguments are lengths; their examples are full."""
-        context = Context() if context is None else context
         values: Values = [*arguments, *[None] * (len(self.arguments) - len(arguments))]
+        if (context is None or context.is_plain) and all(values[at] is None for at in self.lengths):
+            return self._run_full(values)
+        context = Context() if context is None else context
         for step, dead in zip(self.steps, self.dead, strict=True):
             values += _take(run_step(step, values, context), step.results)
+            for at in dead:
+                values[at] = None
+        return [values[at] for at in self.results]
+
+    def _run_full(self, values: Values) -> list[Tensor]:
+        """Run all steps on full examples: no step takes a mask, a length or a forced choice."""
+        for step, dead in zip(self.steps, self.dead, strict=True):
+            operands = [values[at] for at in step.operands]
+            found = step.call(*operands) if step.inner is None else step.compute(*operands, plan=step.inner)
+            if isinstance(found, tuple):
+                values += [found[at] for at in step.results]
+            else:
+                values.append(found)
             for at in dead:
                 values[at] = None
         return [values[at] for at in self.results]
@@ -192,6 +214,14 @@ class CompiledRoute:
     takes_one: bool = False
     records: int = 0
     once: bool = False
+
+    def specialise(self, read: Set[int]) -> tuple[CompiledRoute, None]:
+        """The route outside training without records that nothing reads. It needs all operands."""
+        if not read <= {0} or not isinstance(self.router, TokenChoice):
+            return self, None
+        router = copy(self.router)
+        router.record_choice = False
+        return replace_fields(self, router=router), None
 
     def __call__(self, tokens: Tensor, *others: Tensor, mask: Tensor | None = None) -> Any:
         if self.takes_one:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from modgraph_runtime.steps import count_lengths
 from torch import Tensor
 
-from modgraph.backends.torch.model import Model
+from modgraph.backends.torch.model import Model, ids
+from modgraph.backends.torch.plan import all_steps, plan_for
+from modgraph.backends.torch.run import Plan
 from modgraph.backends.torch.stored import list_stored
 from modgraph.passes import STEPWISE, TRAINING, apply_passes, optimise
 from modgraph.passes.caching import is_cache, list_extents
@@ -22,11 +25,14 @@ class Cache:
 
     values: Mapping[str, Tensor] = field(repr=False)
     counts: tuple[int, ...]
+    step: object = field(default=None, repr=False, compare=False)  # the step function that made it
 
     def take(self, rows: Sequence[int]) -> Cache:
         """The caches of some examples, in this order; an example may occur several times."""
         index = list(rows)
-        return Cache({name: each[index] for name, each in self.values.items()}, tuple(self.counts[at] for at in index))
+        return Cache(
+            {name: each[index] for name, each in self.values.items()}, tuple(self.counts[at] for at in index), self.step
+        )
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,7 @@ class Stepwise:
         with torch.device("meta"):
             self.model = Model(graph, optimise(graph, TRAINING))
         self.share_weights(model)
+        self.plans = {routing: self._plan(routing) for routing in (False, True)}
         inputs = graph.input_types.items()
         self.caches = {name: type_ for name, type_ in inputs if is_cache(name)}
         self.windows = list_extents(graph)
@@ -91,17 +98,42 @@ class Stepwise:
     ) -> Step:
         """Compute the outputs of new tokens [B, n, …]. Without `lengths` every example has all n.
 
-        `others` are the values of further inputs, by name.
+        `others` are the values of further inputs, by name. Raises `TypeError` and `ValueError` for inputs and caches
+        that do not fit.
         """
+        if cache is not None and not isinstance(cache, Cache):
+            raise TypeError(f"a cache is that of a step, step(words).cache, not {type(cache).__name__}")
         cache = self.begin(len(tokens)) if cache is None else cache
         size = tokens.shape[self.axis]
         new = (size,) * len(tokens) if lengths is None else tuple(lengths)
         counts = tuple(map(sum, zip(cache.counts, new, strict=True)))
-        batch = {self.tokens: tokens, **cache.values, **(others or {})}
+        batch = {self.tokens: ids(tokens), **cache.values, **{name: ids(each) for name, each in (others or {}).items()}}
+        self._check(batch, cache)
         known = count_lengths(self.along, self.windows, cache.counts, new)
         places = {along: cache.values[name].shape[at] for name, at, along in self.growing}
         if any(count != places for along, places in {self.along: size, **places}.items() for count in known[along]):
             batch |= {name: torch.tensor(known[of], device=tokens.device) for name, of in self.lengths.items()}
-        found = self.model.compute(batch, losses=False, routing=routing)
-        outputs = {name: each for name, each in found.outputs.items() if name not in self.caches}
-        return Step(outputs, found.routing, Cache({name: found.outputs[name] for name in self.caches}, counts))
+        plan, labels = self.plans[routing]
+        given: list[Any] = [batch.get(each.node) for each in plan.arguments]
+        found = dict(zip(labels, plan.run(given), strict=True))
+        outputs = {name: each for (group, name), each in found.items() if group == "outputs"}
+        records = {name: each for (group, name), each in found.items() if group == "routing"}
+        return Step(outputs, records, Cache({name: outputs.pop(name) for name in self.caches}, counts, self))
+
+    def _check(self, batch: Mapping[str, Tensor], cache: Cache) -> None:
+        """Raise `TypeError` or `ValueError` for inputs that do not fit. A cache of this step needs no check."""
+        if cache.values.keys() != self.caches.keys():
+            raise TypeError(f"{self.model.graph.name} takes the cache of a step of its own: step(words).cache")
+        known = cache.values if cache.step is self else {}
+        self.model.check({name: each for name, each in batch.items() if name not in known})
+        for name, type_ in self.model.graph.input_types.items():
+            if name not in batch and type_.dtype != "length":
+                raise TypeError(f'{self.model.graph.name} needs the input "{name}": {type_}')
+
+    def _plan(self, routing: bool) -> tuple[Plan, list[tuple[str, str]]]:
+        """Plan the results of a step, without structure and hooks; returns their groups and names too."""
+        computed = self.model.computed
+        ends = {("outputs", name): result for name, result in computed.outputs.items()}
+        ends |= {("routing", name): result for name, result in computed.records().items() if routing}
+        plan = plan_for([*all_steps(self.model.steps)], ends.values(), training=False)
+        return plan.with_computes(lambda step: getattr(step.compute, "forward", step.compute)), [*ends]

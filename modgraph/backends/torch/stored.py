@@ -35,6 +35,8 @@ class StoredPool(CompiledPool):
     `named` is the absolute name of the pool, `arrays` are the weights by their path in a module.
     """
 
+    runs_alone = False
+
     storage: ClassVar[type[Namespace]] = Storage
     holder: ClassVar[str] = "stored"
 
