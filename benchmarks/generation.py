@@ -122,7 +122,8 @@ def compare(family: str, options: argparse.Namespace, folder: Path) -> None:
     theirs = transformers.AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
         for parameter in theirs.parameters():
-            parameter.normal_(0, 0.05)
+            if parameter.dim() > 1:  # norms keep their ones
+                parameter.normal_(0, 0.05)
     prompt = torch.randint(WORDS, (PROMPT,)).tolist()
     model = load_ours(family, theirs, folder / "weights")
     export(model, folder / "model.onnx", stepwise=True)
