@@ -13,7 +13,7 @@ from modgraph_runtime.files import format_bytes
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.passes import STEPWISE, apply_passes
-from modgraph.passes.caching import is_cache, list_most_kept
+from modgraph.passes.cache_names import is_cache, list_most_kept
 from modgraph.types import TensorType
 
 BYTES = {"float": 4, "token": 8, "class": 8}  # of a number

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, singledispatchmethod
-from typing import Any, NoReturn
+from typing import Any
 
 from modgraph.declare.indexing import Use
-from modgraph.diagnostics import ModgraphError
 from modgraph.frozen import replace_fields
 from modgraph.ir import Built, Change, Graph, Part, Result, build_op, copy_graph, name_length, rewrite_graph
 from modgraph.ir.analysis.causality import Tokens
@@ -23,14 +22,12 @@ from modgraph.ops.rotary import Rotary
 from modgraph.ops.sequence import GRU, LSTM, Position
 from modgraph.ops.shape import Rename
 from modgraph.ops.steps import Append, Recent, Retain, Tail
-from modgraph.passes.errors import NotIncremental
+from modgraph.passes.cache_names import CACHE, COUNT, PLACES, name_kept
 from modgraph.passes.extents import Extent, ExtentFinder
-from modgraph.passes.sink import find_reading, reads_own_place
+from modgraph.passes.pointwise import raise_impossible, require_pointwise
+from modgraph.passes.sink import find_reading
 from modgraph.passes.unroll import explain_rounds, mixes_tokens
 from modgraph.types import Axis, TensorType
-
-CACHE = "cache."  # begins the names of what a step takes from the one before, and leaves for the next
-COUNT, PLACES = "count", "places"  # caches of the number of tokens before, and of their positions
 
 
 @dataclass(frozen=True)
@@ -105,11 +102,11 @@ class StepBuilder:
                 elif self.axis in self.graph.type_of(next(iter(self.graph.inputs(node.name).values()))).shape:
                     self._step_op(node.op, node)
                 else:
-                    self._require_pointwise(node, self.graph)
+                    require_pointwise(node, self.graph, self.axis)
             case ScanNode():
                 self._step_scan(node)
             case RouteNode():
-                self._require_pointwise(node, self.graph)
+                require_pointwise(node, self.graph, self.axis)
 
     # ------------------------------------------------------------ what reads earlier tokens
 
@@ -139,7 +136,7 @@ class StepBuilder:
 
     @singledispatchmethod
     def _step_op(self, op: Op, node: OpNode) -> None:
-        self._require_pointwise(node, self.graph)
+        require_pointwise(node, self.graph, self.axis)
 
     @_step_op.register
     def _(self, op: Positions, node: OpNode) -> None:
@@ -174,7 +171,7 @@ class StepBuilder:
     @_step_op.register(LSTM)
     def _(self, op: GRU | LSTM, node: OpNode) -> None:
         if op.reverse or self.graph.signature(node).operands[0].shape[-2] != self.axis:
-            self._require_pointwise(node, self.graph)
+            require_pointwise(node, self.graph, self.axis)
             return
         states, inputs = [each.name for each in op.operands[1:]], self.graph.inputs(node.name)
         type_, given = node.types[0], {"x": inputs["x"]}
@@ -197,9 +194,9 @@ class StepBuilder:
         if sequence.shape[0] != self.axis:
             if mixes_tokens(node, self.axis.name):
                 reason = f"its rounds read several tokens, and {explain_rounds(node, self.graph, self.axis.name)}"
-                raise_impossible(node, reason, "write its rounds out: repeat layer[i] in 0..6 { … }")
+                raise_impossible(node, reason, "write the rounds as a repeat block: modgraph explain repeat")
             for each in node.region.graph:
-                self._require_pointwise(each, node.region.graph)
+                require_pointwise(each, node.region.graph, self.axis)
             return
         if node.final or inside:
             reason = "it ends by a value" if node.final else "each step reads all tokens"
@@ -291,54 +288,6 @@ class StepBuilder:
         nodes = (append, (run, {slot: Result(joined), **dict(others)}), own, recent)
         self.changed[node.name] = Built(nodes, moved={Result(node.name): Result(f"{node.name}~new")})
 
-    # ------------------------------------------------------------ what must not read other tokens
-
-    def _require_pointwise(self, node: Node, graph: Graph) -> None:
-        """Refuse a node that reads tokens other than its own. Raises `ModgraphError`."""
-        inside = [node.region] if isinstance(node, ScanNode) else []
-        inside += graph.pool_of(node).regions if isinstance(node, RouteNode) else []
-        for region in inside:
-            for each in region.graph:
-                self._require_pointwise(each, region.graph)
-        if not isinstance(node, OpNode | RouteNode):
-            return
-        signature, declared = graph.signature(node), node.op if isinstance(node, OpNode) else graph.declaration_of(node)
-        shapes = [type_.shape for type_ in signature.operands]
-        if not any(self.axis in shape for shape in shapes):
-            return
-        values = None if isinstance(node, OpNode) else 1  # records of routes are left alone
-        if not reads_own_place(declared, signature, self.axis.name, values):
-            way_out = "compute it in a scan along the tokens, or from an axis that is read a second time"
-            raise_impossible(node, "it reads several tokens, and no cache is known for it", way_out)
-
-
-def name_kept(name: str, extent: str) -> str:
-    """Name what belongs to the kept tokens of an extent; all tokens have no word for it."""
-    return f"{name}.{extent}" if extent else name
-
-
-def list_extents(graph: Graph) -> dict[str, int]:
-    """List how many tokens caches keep at most, by the word for their extent, without those that keep all."""
-    found = (Extent(node.op.first, node.op.last) for node in graph.nodes_of(OpNode) if isinstance(node.op, Retain))
-    return {each.name: each.most or 0 for each in found}
-
-
-def list_most_kept(graph: Graph) -> dict[str, int]:
-    """List the caches that keep a number of tokens at most, with this number."""
-    ends = {label: graph[result.node] for label, result in graph.outputs.items() if is_cache(label)}
-    retained = ((label, node.op) for label, node in ends.items() if isinstance(node, OpNode))
-    return {label: op.first + op.last for label, op in retained if isinstance(op, Retain)}
-
 
 def replace_axis(type_: TensorType, old: Axis, new: Axis) -> TensorType:
     return type_.with_shape(tuple(new if axis == old else axis for axis in type_.shape))
-
-
-def raise_impossible(node: Node, reason: str, way_out: str) -> NoReturn:
-    what = f'op {node.op.name} ("{node.name}")' if isinstance(node, OpNode) else f'{node.kind} "{node.name}"'
-    raise ModgraphError([NotIncremental(span=node.span, what=what, reason=reason, way_out=way_out)])
-
-
-def is_cache(name: str) -> bool:
-    """Whether an input or an output of an incremental form is a cache."""
-    return name.startswith(CACHE)

@@ -8,12 +8,14 @@ from typing import ClassVar
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result
 from modgraph.ir.analysis.causality import Causality, Tokens, find_token_axis
-from modgraph.passes.caching import StepBuilder, is_cache, raise_impossible
+from modgraph.passes.cache_names import is_cache
+from modgraph.passes.caching import StepBuilder
 from modgraph.passes.errors import NoTokens
 from modgraph.passes.inference import Prune
 from modgraph.passes.infrastructure import Pass, apply_passes
 from modgraph.passes.keep_less import KeepLess
 from modgraph.passes.merge import Merge
+from modgraph.passes.pointwise import raise_impossible
 from modgraph.passes.sink import SinkReadings
 from modgraph.passes.unroll import UnrollRounds
 

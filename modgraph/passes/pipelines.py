@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from modgraph.ir import Graph, Result
-from modgraph.passes.caching import is_cache
+from modgraph.passes.cache_names import is_cache
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
 from modgraph.passes.fuse import Fuse

@@ -26,7 +26,7 @@ from modgraph.passes import (
     list_routes_by_path,
     novelties,
 )
-from modgraph.passes.caching import is_cache
+from modgraph.passes.cache_names import is_cache
 from modgraph.passes.determinize import deterministic
 from modgraph.passes.fold import fold_node
 from modgraph.passes.hoist import find_invariant_ops, mark_once

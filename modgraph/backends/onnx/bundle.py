@@ -35,7 +35,7 @@ from modgraph.diagnostics import Caution, Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
 from modgraph.ir import Graph, find_dependencies, is_batch_statistic, to_verified_json
 from modgraph.passes import Pass, apply_passes, choices, drop_outputs, novelties, optimise
-from modgraph.passes.caching import is_cache
+from modgraph.passes.cache_names import is_cache
 from modgraph.passes.pipelines import BUNDLE, OPTIMISE_BUNDLE, export_pipeline
 from modgraph.store.records import json_text
 

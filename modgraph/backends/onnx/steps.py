@@ -26,7 +26,7 @@ from modgraph.backends.torch import Model, make_generator
 from modgraph.backends.torch.generation import find_logits, list_choices
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.ir import Graph, longest
-from modgraph.passes.caching import is_cache, list_extents
+from modgraph.passes.cache_names import is_cache, list_extents
 from modgraph.passes.incremental import find_tokens
 
 Batch = dict[str, Tensor]

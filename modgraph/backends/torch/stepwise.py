@@ -15,7 +15,7 @@ from modgraph.backends.torch.plan import all_steps, plan_for
 from modgraph.backends.torch.run import Plan
 from modgraph.backends.torch.stored import list_stored
 from modgraph.passes import STEPWISE, TRAINING, apply_passes, optimise
-from modgraph.passes.caching import is_cache, list_extents
+from modgraph.passes.cache_names import is_cache, list_extents
 from modgraph.passes.incremental import Incremental, find_tokens
 
 
