@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.choice import Records, TokenChoice
-from modgraph.nn.grouped import is_traced
+from modgraph.nn.grouped import can_read
 from modgraph.nn.padding import apply_mask
 from modgraph.nn.pool import Pool
 
@@ -38,7 +38,7 @@ class ChoiceGrouped(ChoiceRoute):
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
         tokens_S, gates_SM, choice_SM = flat(tokens, records.gates, records.choice)
-        if pool.runs_alone and can_wait_for_one(tokens_S):
+        if pool.runs_alone and can_read(tokens_S) and len(tokens_S) == 1:
             found = run_token(tokens_S, gates_SM, choice_SM, pool)
             return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
         edge_SM = choice_SM != 0
@@ -91,12 +91,6 @@ def find_k_edges(edge_SM: Tensor, k: int) -> Edges:
 def can_wait(x: Tensor) -> bool:
     """Whether a size may be read from a tensor: elsewhere than on the processor that waits for all queued work."""
     return x.device.type == "cpu" or torch.compiler.is_compiling()
-
-
-def can_wait_for_one(tokens_S: Tensor) -> bool:
-    """Whether there is one token, whose choice may be read: on the processor, without gradients."""
-    is_read = not (torch.is_grad_enabled() or is_traced(tokens_S)) and tokens_S.device.type == "cpu"
-    return is_read and len(tokens_S) == 1
 
 
 def apply_rows(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -167,6 +167,11 @@ def is_traced(x: Tensor) -> bool:
     return torch.compiler.is_compiling() or hasattr(x, "fake_mode")
 
 
+def can_read(x: Tensor) -> bool:
+    """Whether numbers of x may decide what to run: on the processor, without gradients."""
+    return not (torch.is_grad_enabled() or is_traced(x)) and x.device.type == "cpu"
+
+
 def slices(x: Tensor, counts: Tensor) -> Sequence[Tensor]:
     """Split the rows of x [E, ...] into consecutive parts of lengths counts [M], which add up to E."""
     if torch.compiler.is_exporting():

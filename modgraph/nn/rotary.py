@@ -37,7 +37,7 @@ class Rotary(nn.Module):
         return torch.cat((rotate(x[..., : self.width], rotation), others), -1)
 
     def rotation(self, x: Tensor, places: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Cosines and sines, which broadcast against halves of x, for positions [..., 1] or those along the axis."""
+        """Cosines and signed sines, which broadcast against x, for positions [..., 1] or those along the axis."""
         is_plain = places is None and type(x) is Tensor and not torch.compiler.is_compiling()
         if not is_plain or torch.is_inference_mode_enabled():
             return self._compute_rotation(x, places)
@@ -51,14 +51,14 @@ class Rotary(nn.Module):
         if places is None:
             places = torch.arange(x.shape[self.axis], **angle).reshape(-1, *[1] * (-1 - self.axis))
         angles = places * constant(self.speeds, **angle)
-        return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat((cos, cos), -1).to(x.dtype), torch.cat((-sin, sin), -1).to(x.dtype)
 
 
 def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     """Rotate number i of x [..., W] with the one half of the numbers later."""
     cos, sin = rotation
-    first, second = x.chunk(2, -1)
-    return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
+    return x * cos + x.roll(x.shape[-1] // 2, -1) * sin
 
 
 class ScaledRotary(Rotary):

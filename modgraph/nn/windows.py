@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor
 
+from modgraph.nn.grouped import can_read
 from modgraph.nn.padding import both
 
 Bounds = tuple[int | None, int | None]
@@ -57,6 +58,8 @@ def attend(given: Operands, options: Options, is_causal: bool = False) -> Tensor
     if sink is not None:
         return _multiply(_share_with_sink(_score(given, options), sink), v)
     none = None
+    if seen is not None and can_read(seen) and q.shape[-2] == 1 and bool(seen.all()):
+        seen = None  # a last token sees all keys, mostly
     if seen is not None:
         none = ~seen.any(-1, keepdim=True)
         seen = seen | none  # nothing has no softmax, and its gradient would be NaN
