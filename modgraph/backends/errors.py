@@ -121,7 +121,7 @@ class Uncalibrated(Caution, code="MG732"):
     """No calibration data reached a module, so the largest weights give its scales, and the measured change of outputs
     says nothing about it. Of a run, the calibration data are training data."""
 
-    message = 'int8: no calibration data reached {modules} of pool "{pool}": scales by the largest weights, unmeasured'
+    message = 'no calibration data reached {modules} of pool "{pool}": its int8 scales follow the weights'
     help = "train or export with data that use every module, or export without --int8"
 
 

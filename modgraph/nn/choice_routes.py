@@ -38,7 +38,7 @@ class ChoiceGrouped(ChoiceRoute):
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
         tokens_S, gates_SM, choice_SM = flat(tokens, records.gates, records.choice)
-        if pool.runs_alone and can_read(tokens_S) and len(tokens_S) == 1:
+        if pool.runs_single and can_read(tokens_S) and len(tokens_S) == 1:
             found = run_token(tokens_S, gates_SM, choice_SM, pool)
             return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
         edge_SM = choice_SM != 0

@@ -21,7 +21,7 @@ class LargePool(StoredPool):
     these.
     """
 
-    runs_alone = False
+    runs_single = False
 
     storage = Namespace
     holder = EACH

@@ -35,7 +35,7 @@ class StoredPool(CompiledPool):
     `named` is the absolute name of the pool, `arrays` are the weights by their path in a module.
     """
 
-    runs_alone = False
+    runs_single = False
 
     storage: ClassVar[type[Namespace]] = Storage
     holder: ClassVar[str] = "stored"
