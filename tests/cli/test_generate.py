@@ -182,7 +182,7 @@ def test_a_spec_is_to_be_trained_first(trained: Path, capsys: Printed) -> None:
     assert code == 1 and "MG124" in err and "train it first" in err
 
 
-PIECES = SPEC.replace("6", "266").replace("tiny", "pieces")
+PIECES = SPEC.replace("6", "266").replace("tiny", "pieces").replace(" -> position(length=12)", "")
 ACCENTS = "the naïve café — 日本\nthe café, 日本 — naïve\n" * 30
 
 
