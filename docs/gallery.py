@@ -139,6 +139,13 @@ ENTRIES = (
         boxes=22,
     ),
     Entry(
+        "story",
+        "Story",
+        "A small language model: a router of each layer sends a token to two of eight experts.",
+        ("Shazeer et al., Outrageously Large Neural Networks, ICLR 2017", "https://arxiv.org/abs/1701.06538"),
+        "a-small-language-model",
+    ),
+    Entry(
         "modular_networks_images",
         "Modular Networks, images",
         "Three convolutions and two linear layers, each sampled from a pool of its own.",

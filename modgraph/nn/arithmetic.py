@@ -69,19 +69,18 @@ class Arithmetic(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.function = self.OPERATORS[self.symbol]
         self.is_direct = not (self.left_lacks or self.right_lacks or self.left_order or self.right_order)
         if self.ids:  # torch would compare large ids with a float in 32 bits
             self.left, self.right = map(to_whole, (self.left, self.right))
 
     def forward(self, *values: Tensor) -> Tensor:
         if self.is_direct and len(values) == 2:
-            return self.function(*values)
+            return self.OPERATORS[self.symbol](*values)
         remaining = iter(values)
         left = next(remaining) if self.left is None else self.left
         right = next(remaining) if self.right is None else self.right
         left = broadcast(left, self.left_lacks, self.left_order)
-        return self.function(left, broadcast(right, self.right_lacks, self.right_order))
+        return self.OPERATORS[self.symbol](left, broadcast(right, self.right_lacks, self.right_order))
 
 
 class Where(Layer):

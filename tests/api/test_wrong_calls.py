@@ -163,7 +163,7 @@ KINDS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "words for a batch": (lambda folder: modgraph.loads(SPEC).memory(batch="64"), "a number of examples"),
     "a run with examples": (
         lambda folder: modgraph.export(modgraph.load_run("run"), "m.onnx", examples={"image": tensors()[0].numpy()}),
-        "leave examples, tests and description out",
+        "leave examples, tests, calibration and description out",
     ),
     "a program to export": (lambda folder: modgraph.export(modgraph.loads(SPEC), "m.onnx"), r"program.build\(\)"),
     "a tensor in a recipe": (

@@ -131,6 +131,7 @@ SPECS: list[tuple[str, dict[str, Any]]] = [
     ("sema", SMALL_SEMA),
     ("sema", {**SMALL_SEMA, "variant": "convpass", "gating": "top_1", "normed": True}),
     ("sema_backbone", {}),
+    ("story", {"vocabulary": 30, "width": 16, "hidden": 12, "depth": 1, "heads": 2, "experts": 3}),
 ]
 
 

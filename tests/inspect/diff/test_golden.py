@@ -29,6 +29,7 @@ PARAMETERS = {
     "sema_backbone": {"one_block": {"depth": 5}},
     "smn": {"one_module": {"modules": 3}, "one_round": {"iterations": 5}},
     "smn_parity": {"one_module": {"added": 3}, "tuned_router": {"tune_router": True}},
+    "story": {"one_expert": {"experts": 9}, "one_layer": {"depth": 5}},
 }
 TEXTS = {
     "gmoe_digits": {"linear_router": (COSINE, "linear(k, noise=noise / experts)")},
