@@ -48,7 +48,7 @@ class Append(_OfTokens, name="append"):
     The joined axis is called `into`. The lengths of examples along it are those of the axis `of`.
     """
 
-    example = f"{EXAMPLE}y = (z, x) -> append(into='twice') output y".replace("'", '"')
+    example = "input x: float[5, 6] y = (x, x) -> append(into='twice') output y".replace("'", '"')
     operands = (Operand("before", "...", dtype="any"), Operand("x", "...", dtype="any"))
     masks_each = True
     read = 2
@@ -64,6 +64,7 @@ class Append(_OfTokens, name="append"):
             raise Misfit(f"cannot append {x} to {before} along {self.axis}", "make all other axes equal", 1)
         kept, parts = meet_shapes(*others), [each.shape[position].size for each in found]
         size = None if None in parts else sum(filter(None, parts))
+        require_name(self.into, size)
         joined, at = Axis(size, self.into, self.of if size is None and self.of != self.into else ""), position + 1
         return (x.with_shape((*kept[: len(kept) + at], joined, *kept[len(kept) + at :])),)
 
@@ -116,7 +117,7 @@ class Retain(_OfTokens, name="retain"):
     The axis of tokens is called `into`, and has any length up to the sum of both.
     """
 
-    example = "input x: float[time, 6] y = x -> retain(first=2, last=3, into='kept') output y".replace("'", '"')
+    example = "input x: float[7, 6] y = x -> retain(first=2, last=3, into='kept') output y".replace("'", '"')
     module = own_module("position", "first", "last")
     operands = (Operand("joined", "...", dtype="any"),)
     masks = "position"
@@ -128,4 +129,11 @@ class Retain(_OfTokens, name="retain"):
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         size, most = found[0].shape[axes["position"]].size, self.first + self.last
+        require_name(self.into, size)
         return (replace_axes(found[0], axes["position"], [Axis(None if size is None else min(size, most), self.into)]),)
+
+
+def require_name(name: str, size: int | None) -> None:
+    """Require a name for an axis of any length. Raises `Misfit`."""
+    if size is None and not name:
+        raise Misfit("an axis of any length needs a name", 'for example: into="joined"')

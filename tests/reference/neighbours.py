@@ -38,6 +38,14 @@ def recent(call: Call, joined: Array, x: Array) -> Array:
     return np.take(joined, range(size - call.setting("count"), size), place)
 
 
+@op("retain")
+def retain(call: Call, joined: Array) -> Array:
+    """The first and the last tokens, each once."""
+    place = call.place(-2)
+    size, first, last = joined.shape[place], call.setting("first", 0), call.setting("last", 1)
+    return np.take(joined, [at for at in range(size) if at < first or at >= size - last], place)
+
+
 @op("conv1d")
 def conv1d(call: Call, x: Array) -> Array:
     """Each filter at each place, over the places that the operand has."""

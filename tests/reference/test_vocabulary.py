@@ -41,6 +41,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "specs/sema_backbone.mod": {"classes": 3, "dim": 8, "depth": 2, "heads": 2, "size": 8, "patch": 4},
     "specs/smn.mod": {"iterations": 2},
     "specs/smn_parity.mod": {"iterations": 2},
+    "specs/story.mod": {"vocabulary": 9, "width": 8, "hidden": 5, "depth": 1, "heads": 2, "experts": 3},
+    "specs/zoo/deepseek_v3.mod": {
+        "vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 2, "n_routed_experts": 4, "n_group": 2,
+    },
     "specs/zoo/expert_choice.mod": {"dim": 8, "depth": 1, "heads": 2, "capacity": 3, "classes": 3},
     "specs/zoo/gat.mod": {"features": 5, "hidden": 3, "heads": 2},
     "specs/zoo/gcn.mod": {"features": 5, "hidden": 3},
@@ -131,7 +135,8 @@ def test_a_shipped_spec_computes_its_meaning(path: str, training: bool) -> None:
     hold(modgraph.load(path, **SMALL[path]), training)
 
 
-@pytest.mark.parametrize("name", NAMES)
+# examples keep unequally many tokens by `retain`: tests/passes/test_caches.py compares them
+@pytest.mark.parametrize("name", [each for each in NAMES if each != "retain"])
 def test_settings_and_axes_of_any_length_mean_what_they_say(name: str) -> None:
     for text in specs(name, Random(name)):
         try:
