@@ -4,8 +4,10 @@
 
 Decoders of 4 layers: Mixtral and Qwen3-MoE, 8 experts of which 2 are chosen, with a prompt of 32 tokens. "theirs" is
 transformers' generate with the fastest of its experts on this machine. "floor" is a matrix product with each matrix
-that a token reads, and nothing else. "runtime" is a `--stepwise` bundle in ONNX Runtime.
-Needs transformers (`pip install modgraph-compiler[bench]`). Goals: torch at least 1.3 of theirs, ONNX Runtime 2.
+that a token reads, and nothing else. "runtime" is a `--stepwise` bundle in ONNX Runtime. "story" is specs/story.mod,
+which writes `--story` tokens after one: by steps, and by computing all of them anew for each, at eight lengths.
+Needs transformers (`pip install modgraph-compiler[bench]`). Goals: torch at least 1.3 of theirs, ONNX Runtime 2, and
+steps 10 times as fast as recomputing.
 """
 
 from __future__ import annotations
@@ -145,19 +147,40 @@ def compare(family: str, options: argparse.Namespace, folder: Path) -> None:
     )
 
 
+@torch.no_grad()
+def compare_with_recomputing(tokens: int, rounds: int) -> None:
+    """Print how much faster steps are than computing all tokens for each new one."""
+    model = modgraph.load(ZOO.parent / "story.mod").build(seed=0).eval()
+    lengths = [max(1, tokens * (2 * at + 1) // 16) for at in range(8)]  # the middles of eight parts
+    texts = {length: torch.randint(2048, (1, length)) for length in lengths}
+    steps, whole = list[float](), list[float]()
+    for _ in range(rounds):
+        start = time.perf_counter()
+        model.generate([[1]], tokens)
+        middle = time.perf_counter()
+        for words in texts.values():
+            model(words)[:, -1].argmax(-1)
+        steps.append((middle - start) / tokens)
+        whole.append((time.perf_counter() - middle) / len(texts))
+    ours, theirs = statistics.median(steps), statistics.median(whole)
+    print(f"story    {1 / ours:7.0f} tokens per second, {theirs / ours:.1f} times those of recomputing {tokens}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Generation with caches against transformers'.")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--hidden", type=int, default=512)
     parser.add_argument("--threads", type=int, default=1)
-    options = parse_options(parser, tokens=8, rounds=1, hidden=64)
+    parser.add_argument("--story", type=int, default=512)
+    options = parse_options(parser, tokens=8, rounds=1, hidden=64, story=32)
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     print(f"{'':8} {'torch':>7} {'runtime':>7} {'theirs':>7} {'torch/':>8} {'runtime/':>8} {'floor/':>8}  theirs by")
     for family in ("mixtral", "qwen3"):
         with tempfile.TemporaryDirectory() as folder:
             compare(family, options, Path(folder))
+    compare_with_recomputing(options.story, options.rounds)
 
 
 if __name__ == "__main__":

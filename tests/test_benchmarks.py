@@ -13,7 +13,7 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[1]
 SHARED = {"options", "trees"}  # what benchmarks have in common
-NEEDS = {"mixtral": "transformers", "page_clicks": "playwright"}
+NEEDS = {"mixtral": "transformers", "generation": "transformers", "page_clicks": "playwright"}
 NAMES = sorted({path.stem for path in (CHECKOUT / "benchmarks").glob("*.py")} - SHARED)
 
 

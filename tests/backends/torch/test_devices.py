@@ -38,10 +38,12 @@ ASK = {
     "mixtral",
     "gpt_oss",
     "qwen3_next",
+    "deepseek_v3",
+    "story",
     "switch",
 }
 LONG = {"gmoe", "gmoe_digits", "modular_networks_images", "mt_rmn", "sema", "switch", "expert_choice", "mixtral"}
-LONG |= {"gpt_oss", "qwen3_next"}
+LONG |= {"gpt_oss", "qwen3_next", "deepseek_v3", "story"}
 NAMES = sorted(path.stem for path in [*SPECS.glob("*.mod"), *SPECS.glob("zoo/*.mod")])
 
 
