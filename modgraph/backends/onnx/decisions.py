@@ -32,7 +32,7 @@ from modgraph.routers.choice import TokenChoice
 Batch = dict[str, Tensor]
 
 AXES = {"modules": -1, "senders": -2}
-CLOSE = 1e-5  # a gap between scores below which rounding may decide
+CLOSE = 3e-5  # a gap between scores, by their largest magnitude from 1 on, below which rounding may decide
 ROUNDS = 4  # relative number of extra examples that may replace close calls; the rest is compared anyway
 
 
@@ -138,7 +138,8 @@ def _gathers_by_ids(decision: Decision) -> bool:
 
 
 def gap(choice: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
-    """The gap between the least chosen score and the largest other one along an axis, for each example.
+    """The gap between the least chosen score and the largest other one along an axis, for each example, divided by the
+    largest magnitude of finite scores if that is above 1: rounding grows with it.
 
     Choice and scores [B, ..., N, M] give [B]. Tokens whose scores are zero are padding.
     """
@@ -146,7 +147,8 @@ def gap(choice: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
     excluded = choice | (scores == 0) if axis == AXES["senders"] else choice
     least = scores.masked_fill(~choice, torch.inf).amin(axis)
     other = scores.masked_fill(excluded, -torch.inf).amax(axis)
-    return (least - other).flatten(1).amin(1)
+    scale = scores.abs().masked_fill(~scores.isfinite(), 0).amax().clamp(min=1)
+    return ((least - other) / scale).flatten(1).amin(1)
 
 
 def _smallest(gaps: Iterable[Tensor], size: int) -> Tensor:

@@ -188,9 +188,10 @@ def test_other_decisions_are_reported_before_other_numbers() -> None:
 
 
 def test_the_gap_is_that_of_the_closest_decision() -> None:
-    scores = torch.tensor([[[3.0, 1.0, 2.0], [0.5, 0.0, 0.25]], [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]])
+    scores = torch.tensor([[[4.0, 1.0, 2.0], [0.5, 0.0, 0.25]], [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]])
     choice = torch.tensor([[[1, 0, 0], [1, 0, 0]], [[1, 1, 0], [1, 1, 1]]])
-    assert gap(choice, scores).tolist() == [0.25, 0.0]
+    assert gap(choice, scores).tolist() == [0.25 / 4, 0.0], "by the largest score"
+    assert gap(choice, scores / 8).tolist() == [0.25 / 8, 0.0], "small scores are taken as they are"
 
 
 @pytest.mark.parametrize("name", ROUTER_EXAMPLES)
