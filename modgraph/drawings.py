@@ -18,7 +18,8 @@ SUFFIXES = (".html", ".svg", ".dot", ".mmd")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing of an architecture. A notebook displays it as a page, and `write` writes it to a file."""
+    """A drawing of an architecture. A notebook displays it as a small page that unfolds in levels, and `write` writes
+    all of it to a file."""
 
     of: Architecture
 
@@ -27,10 +28,10 @@ class Drawing:
         return f"<Drawing of {self.scene.name}: {boxes} boxes>"
 
     def _repr_html_(self) -> str:
-        """Render the interactive page in a frame, for a notebook. Raises `ModgraphError` where V8 cannot start."""
-        from modgraph.pages import embed_in_notebook, write_page_of_architecture
+        """Render a small interactive page in a frame, for a notebook. Raises `ModgraphError` where V8 cannot start."""
+        from modgraph.pages import embed_in_notebook, write_notebook_view
 
-        return embed_in_notebook(write_page_of_architecture(self.of))
+        return embed_in_notebook(write_notebook_view(self.of))
 
     @cached_property
     def scene(self) -> Scene:

@@ -12,7 +12,7 @@ EXTRAS = {  # the module that each package of an extra is imported as
     "images": {"pillow": "PIL"},
     "lsp": {"pygls": "pygls"},
     "metrics": {"scikit-learn": "sklearn"},
-    "pictures": {"matplotlib": "matplotlib", "pillow": "PIL"},
+    "pictures": {"vl-convert-python": "vl_convert", "pillow": "PIL"},
     "search": {"optuna": "optuna"},
     "tables": {"pandas": "pandas", "scipy": "scipy"},
     "tensorboard": {"tensorboard": "tensorboard"},

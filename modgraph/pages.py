@@ -11,7 +11,7 @@ from modgraph.inspect.diff import Side, compare_sides
 from modgraph.inspect.diff.architecture_diff import drop_marks
 from modgraph.inspect.diff.html import build_panes
 from modgraph.inspect.page.content import Curve, Curves, Pane, Section
-from modgraph.inspect.page.document import page_of
+from modgraph.inspect.page.document import page_of, page_of_levels
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.trace_sections import build_sections, find_loads, growth_section
@@ -46,6 +46,16 @@ def write_page_of_architecture(architecture: Architecture) -> str:
     *earlier, now = _panes(architecture, run) or [pane]
     loads = {} if trace is None else find_loads(trace.content)
     return page_of(architecture.graph.name, [*earlier, replace(now, loads=loads, notes=notes)], sections)
+
+
+def write_notebook_view(architecture: Architecture) -> str:
+    """Build a small page of a graph for a notebook, which unfolds in levels, without the data of a run."""
+    pane = Pane(scene_of(architecture.graph), architecture.source)
+    run = architecture.run if architecture.kind is Kind.RUN else None
+    panes = [pane] if run is None else [*_panes(architecture, run)] or [pane]
+    more = "" if run is None else ", with its metrics and trace"
+    hint = f'Here boxes unfold level by level. The whole page{more}: visualize("page.html").'
+    return page_of_levels(architecture.graph.name, [*panes[:-1], replace(panes[-1], notes=[hint])])
 
 
 def _panes(architecture: Architecture, run: RunDirectory) -> Sequence[Pane]:

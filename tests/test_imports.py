@@ -26,7 +26,7 @@ def done(*command):
 def needs_none_of(*libraries):
     assert not set(libraries) & set(sys.modules), set(libraries) & set(sys.modules)
 
-HEAVY = ("networkx", "torch", "torch_geometric", "onnx", "onnxruntime", "sklearn", "scipy", "matplotlib")
+HEAVY = ("networkx", "torch", "torch_geometric", "onnx", "onnxruntime", "sklearn", "scipy", "vl_convert")
 done("--version")
 needs_none_of("numpy", "lark", "modgraph.ops", "modgraph.ir", "modgraph.elaboration", *HEAVY)
 done("--help")
@@ -40,7 +40,7 @@ for command in (("show", "m.mod"), ("cost", "m.mod"), ("explain", "linear")):
     needs_none_of("numpy", *HEAVY)
 for suffix in ("html", "svg", "dot", "mmd"):
     done("visualize", "m.mod", "-o", "m." + suffix)
-    needs_none_of("torch", "torch_geometric", "onnxruntime", "sklearn", "scipy", "matplotlib")
+    needs_none_of("torch", "torch_geometric", "onnxruntime", "sklearn", "scipy", "vl_convert")
 done("explain", "em")
 needs_none_of(*HEAVY)
 """
@@ -55,7 +55,7 @@ done("eval", "run")
 needs_none_of(*UNUSED, "onnxruntime")
 done("export", "run", "-o", "m.onnx")
 done("trace", "run", "--route", "p")
-needs_none_of("torch_geometric", "matplotlib")
+needs_none_of("torch_geometric", "vl_convert")
 done("trace", "run")
 needs_none_of("torch_geometric")
 model = modgraph.load("m.mod").build(lowering="message_passing")

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from modgraph.inspect.page.content import Bars, Content, Curve, Curves, Heatmap, Picture, Section, Table, Text
+from modgraph.inspect.page.content import Bars, Content, Curve, Curves, Heatmap, Paths, Picture, Section, Table, Text
 
 Route = Mapping[str, Any]  # a trace, or the record of a route or of a part of it
 Shares = Sequence[Sequence[float]]
 
 MOST_POSITIONS = 64  # rows of a table of positions; longer tables average neighbours
+FEW_ROWS = 8  # of an image whose maps have numbers
 MOST_MAPS = 16  # modules with a map of their own
 MOST_GROUPS = 100
 ACTIVE = "active"
@@ -79,7 +80,7 @@ def _position_maps(positions: Route, modules: Sequence[str]) -> Iterator[Content
         yield Text("Share of what each place of the image chose:")
         for at, module in enumerate(modules):
             shares = [[places[row * columns + column][at] for column in range(columns)] for row in range(rows)]
-            yield Heatmap(numbers(rows), numbers(columns), shares, module, most)
+            yield Heatmap(numbers(rows), numbers(columns), shares, module, most, numbers=rows <= FEW_ROWS)
         return
     width, of = math.ceil(len(use) / MOST_POSITIONS), positions["of"]
     names, averages = list[str](), list[list[float]]()
@@ -152,7 +153,14 @@ def describe_measure(use: Route) -> str:
 
 FIGURES = ("H_a", "H_b", "largest gate", "load CV²", "importance CV²")
 MOST_BYTES = 6_000_000  # bytes of the pictures in a page; text encoding makes them a third larger
-CHARTED = ("groups", "training", "controllers", "steps", "growth")  # views whose numbers sections draw themselves
+CHARTED = (
+    "groups",
+    "training",
+    "controllers",
+    "paths",
+    "steps",
+    "growth",
+)  # views whose numbers sections draw themselves
 
 
 def build_sections(trace: Route, pictures: Mapping[str, bytes] | None = None, stale: bool = False) -> list[Section]:
@@ -167,8 +175,9 @@ def build_sections(trace: Route, pictures: Mapping[str, bytes] | None = None, st
             maps.append(Heatmap(numbers(len(joint)), numbers(len(joint[0])), joint, title))
         found.append(Section("Co-activation between layers", maps))
     if trace.get("paths"):
-        tables = []
+        tables = list[Content]()
         for group in trace["paths"]:
+            tables += [make_path_chart(group)] if "flows" in group else []
             rows = [[*("+".join(map(str, each)) for each in path["modules"]), path["share"]] for path in group["paths"]]
             title = f"the most frequent of {group['different']} different, over {group['decisions']} decisions"
             tables.append(Table([*group["routes"], "share"], rows, title))
@@ -184,6 +193,10 @@ def build_sections(trace: Route, pictures: Mapping[str, bytes] | None = None, st
         found.append(_step_section(trace["by_step"]))
     pngs = {view: png for view, png in (pictures or {}).items() if view not in CHARTED}
     return [*found, _pictures(pngs)] if pngs else found
+
+
+def make_path_chart(group: Mapping[str, Any]) -> Paths:
+    return Paths(group["routes"], group["shares"], group["flows"], "paths from route to route")
 
 
 def find_loads(trace: Route) -> dict[str, list[float]]:
@@ -217,14 +230,14 @@ def _pictures(pictures: Mapping[str, bytes]) -> Section:
     return Section("Pictures", content)
 
 
-MOST_LETTERS = 48  # below a chart
+MOST_TASKS = 24  # with names on a chart
 
 
 def growth_section(growth: Mapping[str, Any]) -> Section:
     """Describe the growth of pools: modules by task, additions, accuracies, and the novelty of each batch at
     detection."""
     pools: Mapping[str, Any] = growth["pools"]
-    return Section("Growth", [*_modules(growth), *_detections(pools)], nodes=tuple(pools))
+    return Section("Growth", [*_modules(growth), *make_novelty_charts(pools)], nodes=tuple(pools))
 
 
 def _modules(growth: Mapping[str, Any]) -> Iterator[Content]:
@@ -234,9 +247,8 @@ def _modules(growth: Mapping[str, Any]) -> Iterator[Content]:
         rows = [[name, *pool["modules"]] for name, pool in pools.items()]
         total = [sum(counts) for counts in zip(*(pool["modules"] for pool in pools.values()), strict=True)]
         yield Table(["modules after task", *tasks], [*rows, ["all", *total]])
-        new = growth_map(growth)
-        if any(map(any, new.values)):
-            yield new
+        if added:
+            yield growth_map(growth)
         header = ["task", "module added", "batch of detection", "epoch", "step", "novelty to each module before"]
         rows = []
         for step, name, each in sorted(added, key=lambda row: row[0]):
@@ -251,22 +263,28 @@ def _modules(growth: Mapping[str, Any]) -> Iterator[Content]:
 
 
 def growth_map(growth: Mapping[str, Any]) -> Heatmap:
+    """Modules added by task in colours, and how many there are after it as numbers."""
     tasks, pools = growth["tasks"], growth["pools"]
     new = [[sum(each["task"] == task for each in pool["added"]) for task in tasks] for pool in pools.values()]
-    return Heatmap(list(pools), list(tasks), new, "modules added by task")
+    counts, most = [pool["modules"] for pool in pools.values()], max(map(max, new), default=0)
+    title = "modules after each task, in the colour of how many it added"
+    return Heatmap(list(pools), list(tasks), new, title, max(2, most + 1), words=counts)
 
 
-def _detections(pools: Mapping[str, Any]) -> Iterator[Content]:
-    """The novelty of each batch at detection, scan after scan, with its threshold."""
+def make_novelty_charts(pools: Mapping[str, Any]) -> Iterator[Curves]:
+    """The novelty of each batch at detection, scan after scan, with its threshold, and where the pool grew. A scan
+    begins at a thin line, a task at a thick one with its name."""
     for name, pool in pools.items():
-        curves, bounds, begins = make_novelty_curves(pool["detections"])
-        if not curves:
+        scans = [each for each in pool["detections"] if each["novelty"]]
+        if not scans:
             continue
-        if pool["threshold"] is not None:
-            curves.append(Curve("threshold", [(0, pool["threshold"]), (bounds[-1] - 1, pool["threshold"])]))
-        tasks = "; ".join(f"{task} from {start}" for task, start in begins.items())
-        tasks = tasks if len(tasks) <= MOST_LETTERS else f"{tasks[: MOST_LETTERS - 1]}…"
-        yield Curves(curves, f"{name}: novelty at detection", f"batch of all looks ({tasks})")
+        curves, bounds, begins = make_novelty_curves(scans)
+        names = {start: task if len(begins) <= MOST_TASKS else "" for task, start in begins.items()}
+        starts = [(names.get(start, ""), start - 0.5) for start in bounds[:-1]]
+        grown = [start + each["batch"] for each, start in zip(scans, bounds, strict=False) if each["batch"] is not None]
+        levels = [] if pool["threshold"] is None else [("threshold", pool["threshold"])]
+        title, events = f"{name}: novelty at detection", [("one is added", at) for at in grown]
+        yield Curves(curves, title, "batch of all looks", levels, starts, events)
 
 
 def make_novelty_curves(scans: Sequence[Mapping[str, Any]]) -> tuple[list[Curve], list[int], dict[str, int]]:

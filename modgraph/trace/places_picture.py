@@ -9,17 +9,21 @@ Axis letters: R rounds, B examples, N tokens, M modules, K choices, H and W rows
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
-from modgraph.trace.errors import NotOfAnImage
-from modgraph.trace.sheet import CELL, WORDS, Part, Sheet, choose_colours, file_of, shorten
+from modgraph.diagnostics import ModgraphError
+from modgraph.extras import require
+from modgraph.inspect.charts import Spec
+from modgraph.inspect.charts.picture import render, stack, wrap
+from modgraph.inspect.charts.style import INK, MUTED, choose_colours
+from modgraph.trace.errors import NotOfAnImage, TooTall
 from modgraph.trace.statistics import pick_rounds
 from modgraph.trace.steps import Places, find_places_of_routes
 from modgraph.trace.trace import RouteTrace, Trace
@@ -28,18 +32,31 @@ MOST_ROWS = 128
 LEAST_RANGE = 0.1  # least range of gates on the colour scale, so that rounding is no pattern
 LIFT = 0.35  # level of black under a map of gates, which keeps the colours of the scale
 STRENGTH = 0.6  # opacity of a module's colour over the image
+GATE = 0.65  # opacity of a map of gates
+VIRIDIS = "#440154 #482475 #414487 #355f8d #2a788e #21918c #22a884 #44bf70 #7ad151 #bddf26 #fde725".split()
 
-# in inches
-STEP = CELL + 0.08
-LEFT, NAMES, RIGHT, ROUTE, EXAMPLE_GAP, LINE = 1.8, 0.95, 0.95, 0.62, 0.22, 0.19
-CHOICES = LEFT + CELL + 0.12  # left edge of maps of choices, which have no names of modules
+# in pixels
+IMAGE = 120  # the longer side of an image
+STEP = IMAGE + 8
+GAP = 22  # between examples
+SIDE = 180  # of the pixels in a file, for the longer side
 
 
 def places_picture(trace: Trace, suffix: str) -> bytes:
     """Render a `.png`, `.svg` or `.pdf` file. Raises `ModgraphError`."""
-    parts = [_choices(trace, maps) if maps.choice is not None else _gates(trace, maps) for maps in make_maps(trace)]
-    none = NotOfAnImage(routes=", ".join(route.name for route in trace.routes))
-    return file_of(parts, suffix, none, MOST_ROWS)
+    return render(stack(describe_places(trace)), suffix)
+
+
+def describe_places(trace: Trace) -> list[Spec]:
+    """Describe a chart for each route whose tokens are the places of an image. Raises `ModgraphError`."""
+    require("pictures", "a picture of a trace", "write numbers: -o trace.npz")
+    found = make_maps(trace)
+    if not found:
+        raise ModgraphError([NotOfAnImage(routes=", ".join(route.name for route in trace.routes))])
+    rows = sum(len(trace) * (1 if maps.choice is not None else maps.route.modules) for maps in found)
+    if rows > MOST_ROWS:
+        raise ModgraphError([TooTall(rows=rows, most=MOST_ROWS)])
+    return [_choices(trace, maps) if maps.choice is not None else _gates(trace, maps) for maps in found]
 
 
 @dataclass(frozen=True)
@@ -83,81 +100,147 @@ def _choice_map(route: RouteTrace, places: Places) -> NDArray[np.int64] | None:
     return np.where(np.take_along_axis(mask, order, -1), order, -1)
 
 
-def _gates(trace: Trace, maps: Maps) -> Part:
-    """Lay out each module's gates over the image, round by round."""
-    route, left = maps.route, LEFT + CELL + NAMES
+@dataclass(frozen=True)
+class Tile:
+    """An image of the picture in pixels [H, W, 3], at a column and a row of its example."""
+
+    pixels: NDArray[Any]
+    column: int
+    row: int = 0
+
+
+def _gates(trace: Trace, maps: Maps) -> Spec:
+    """Describe each module's gates over the image, round by round."""
     low, high = float(maps.gates.min()), float(maps.gates.max())
     spare = max(0.0, LEAST_RANGE - (high - low)) / 2
-    scale, rounds = Normalize(low - spare, high + spare), pick_rounds(len(route.gates))
-    style: Any = {"cmap": "viridis", "alpha": 0.65, "interpolation": "bilinear", "norm": scale}
+    low, high, rounds, modules = low - spare, high + spare, pick_rounds(len(maps.route.gates)), maps.route.modules
     columns = [f"round {at + 1}" for at in rounds] if len(rounds) > 1 else ["gates"]
 
-    def draw(sheet: Sheet, _: float, top: float) -> None:
-        for example, down, pixels in _draw_images(sheet, trace, maps, top, left, columns, route.modules):
-            for row in range(route.modules):
-                name = f"{shorten(route.short_pool)}.{row}"
-                sheet.write(left - 0.08, down + row * STEP + CELL / 2, name, ha="right", va="center")
-                for column, at in enumerate(rounds):
-                    place = left + column * STEP, down + row * STEP
-                    sheet.image(*place, LIFT + (1 - LIFT) * pixels)
-                    sheet.lay_over(*place, maps.gates[at, example, :, :, row], pixels, **style)
-        bar = sheet.axes(left + len(columns) * STEP + 0.08, top + ROUTE, 0.12, route.modules * STEP - (STEP - CELL))
-        sheet.figure.colorbar(ScalarMappable(scale, style["cmap"]), cax=bar)
-        bar.tick_params(labelsize=8)
-        bar.set_title("gate", **WORDS)
+    def tiles(example: int, image: NDArray[Any]) -> Iterator[Tile]:
+        for row in range(modules):
+            for column, at in enumerate(rounds):
+                shares = _enlarge(maps.gates[at, example, :, :, row], image.shape, smooth=True)
+                colours = _colour((shares - low) / (high - low))
+                yield Tile((1 - GATE) * (LIFT + (1 - LIFT) * image) + GATE * colours, column + 1, row)
 
-    height = ROUTE + len(trace) * (route.modules * STEP + EXAMPLE_GAP)
-    return Part(left + len(columns) * STEP + RIGHT, height, draw, len(trace) * route.modules)
+    scale = {"domain": [low, high], "range": VIRIDIS}
+    bar = {"title": "gate", "gradientLength": min(300, modules * STEP), "format": ".2f"}
+    names = [f"{maps.route.short_pool}.{row}" for row in range(modules)]
+    return _describe(trace, maps, columns, names, tiles, {"type": "quantitative", "scale": scale, "legend": bar})
 
 
-def _choices(trace: Trace, maps: Maps) -> Part:
-    """Lay out the chosen module of every place, a colour for each; with several, the largest gate first."""
-    route, choice = maps.route, maps.choice
+def _choices(trace: Trace, maps: Maps) -> Spec:
+    """Describe the chosen module of every place, a colour for each; with several, the largest gate first."""
+    choice, modules = maps.choice, maps.route.modules
     assert choice is not None
-    count, colours = choice.shape[-1], choose_colours(route.modules)
+    count, colours = choice.shape[-1], choose_colours(modules)
     columns = [f"choice {at + 1}" for at in range(count)] if count > 1 else ["chosen"]
-    painted = np.where(choice[..., None] >= 0, colours[choice], 0) * [1, 1, 1, STRENGTH]
+    table = np.array([_read_colour(colour) for colour in colours])
 
-    def draw(sheet: Sheet, _: float, top: float) -> None:
-        for example, down, pixels in _draw_images(sheet, trace, maps, top, CHOICES, columns, 1):
-            for column in range(count):
-                left = CHOICES + column * STEP
-                sheet.image(left, down, pixels)
-                sheet.lay_over(left, down, painted[example, :, :, column], pixels, interpolation="nearest")
-        left, down = CHOICES + count * STEP + 0.1, top + ROUTE
-        for module, colour in enumerate(colours):  # as many as there is room for next to the images
-            if 0.12 + module * LINE <= len(trace) * (CELL + 0.3):
-                sheet.write(left, down + 0.12 + module * LINE, "■", color=colour, va="center")
-                name = f"{shorten(route.short_pool, 8)}.{module}"
-                sheet.write(left + 0.16, down + 0.12 + module * LINE, name, va="center")
+    def tiles(example: int, image: NDArray[Any]) -> Iterator[Tile]:
+        for column in range(count):
+            chosen = _enlarge(choice[example, :, :, column], image.shape)
+            painted = (1 - STRENGTH) * image + STRENGTH * table[chosen]
+            yield Tile(np.where(chosen[..., None] >= 0, painted, image), column + 1)
 
-    height = ROUTE + len(trace) * (STEP + EXAMPLE_GAP)
-    return Part(CHOICES + count * STEP + RIGHT + 0.3, height, draw, len(trace))
+    names = [f"{maps.route.short_pool}.{module}" for module in range(modules)]
+    legend = {"title": "module", "symbolOpacity": 1, "symbolSize": 120, "columns": -(-modules // 24)}
+    scale = {"domain": names, "range": colours}
+    return _describe(trace, maps, columns, [], tiles, {"type": "nominal", "scale": scale, "legend": legend})
 
 
-def _draw_images(
-    sheet: Sheet, trace: Trace, maps: Maps, top: float, left: float, columns: Sequence[str], rows: int
-) -> Iterator[tuple[int, float, NDArray[Any]]]:
-    """Draw the titles, then each example with its image; yields its number, its top and the image for maps over it."""
-    route = maps.route
-    sheet.title(top + 0.2, f"{route.name}: {route.pool} by {route.decision.router.router}, {trace.split}")
-    for place, words in ((LEFT, "image"), *((left + at * STEP, words) for at, words in enumerate(columns))):
-        sheet.write(place + CELL / 2, top + ROUTE - 0.06, words, ha="center")
+def _describe(trace: Trace, maps: Maps, columns: Sequence[str], names: Sequence[str], tiles: Any, colour: Spec) -> Spec:
+    """Describe the images of all examples with their maps, named rows, and a legend of colours."""
+    images, texts, rows = list[Spec](), list[Spec](), max(1, len(names))
     for example in range(len(trace)):
-        down = top + ROUTE + example * (rows * STEP + EXAMPLE_GAP)
-        pixels = pixels_of(trace.arrays.values[maps.image][example])
-        lines = [f"example {example}"]
-        lines += [f"{name} {shorten(words[example])}" for name, words in trace.arrays.groups.items()]
-        if trace.predicted:
-            lines.append(f"true {shorten(next(iter(trace.labels.values()))[example])}")
-            lines.append(f"predicted {shorten(trace.predicted[example])}")
-        sheet.write(LEFT - 0.12, down + CELL / 2, "\n".join(lines), ha="right", va="center", linespacing=1.4)
-        sheet.image(LEFT, down, pixels)
-        yield example, down, pixels
+        top = example * (rows * STEP + GAP)
+        image = _enlarge(pixels_of(trace.arrays.values[maps.image][example]), None)
+        name_width = 16 + 7 * max(map(len, names), default=0)
+        for tile in (Tile(image, 0), *tiles(example, image)):
+            left = tile.column * STEP + (name_width if tile.column and names else 0)
+            images.append({"x": left, "y": top + tile.row * STEP, "url": _encode(tile.pixels)})
+        lines = [{"name": line, "x": -10, "y": top + 20 + 16 * at} for at, line in enumerate(_label(trace, example))]
+        texts += [{**line, "align": "right", "color": MUTED if not at else INK} for at, line in enumerate(lines)]
+        x = STEP + name_width - 8
+        texts += [
+            {"name": name, "x": x, "y": top + at * STEP + IMAGE / 2, "align": "right"} for at, name in enumerate(names)
+        ]
+    heads = [(0, "image"), *((STEP * (at + 1) + (name_width if names else 0), name) for at, name in enumerate(columns))]
+    texts += [{"name": name, "x": left + IMAGE / 2, "y": -8, "align": "center"} for left, name in heads]
+    width, height = heads[-1][0] + IMAGE, len(trace) * (rows * STEP + GAP) - GAP
+    title = f"{maps.route.name}: {maps.route.pool} by {maps.route.decision.router.router}, {trace.split}"
+    place = {"x": _place("x", width), "y": _place("y", height)}
+    picture = {"type": "image", "width": IMAGE, "height": IMAGE, "align": "left", "baseline": "top"}
+    ends = [{"colour": end} for end in colour["scale"]["domain"]]
+    layers: list[Spec] = [
+        {"data": {"values": images}, "mark": picture, "encoding": {"url": {"field": "url", "type": "nominal"}}},
+        {
+            "data": {"values": ends},
+            "mark": {"type": "square", "opacity": 0},
+            "encoding": {"x": {"value": 0}, "y": {"value": 0}, "color": {"field": "colour", "sort": None, **colour}},
+        },
+    ]
+    for align in ("left", "right", "center"):
+        found = [text for text in texts if text["align"] == align]
+        mark = {"type": "text", "align": align, "baseline": "middle", "fontSize": 11, "color": INK}
+        layers += [{"data": {"values": found}, "mark": mark, "encoding": {"text": {"field": "name"}}}] if found else []
+    head = wrap(title, max(300, width + 100), 13)
+    return {"title": {**head, "offset": 26}, "width": width, "height": height, "encoding": place, "layer": layers}
+
+
+def _label(trace: Trace, example: int) -> list[str]:
+    """What is known of an example, a line for each fact."""
+    lines = [f"example {example}", *(f"{name} {words[example]}" for name, words in trace.arrays.groups.items())]
+    if trace.predicted:
+        lines.append(f"true {next(iter(trace.labels.values()))[example]}")
+        lines.append(f"predicted {trace.predicted[example]}")
+    return lines
+
+
+def _place(field: str, size: float) -> Spec:
+    scale = {"domain": [0, size], "nice": False, "zero": False, **({"reverse": True} if field == "y" else {})}
+    return {"field": field, "type": "quantitative", "axis": None, "scale": scale}
+
+
+# ------------------------------------------------------------ pixels
+
+
+def _enlarge(values: NDArray[Any], shape: tuple[int, ...] | None, smooth: bool = False) -> NDArray[Any]:
+    """Enlarge an image or a map, to a shape or to a side of `SIDE` pixels. Maps of numbers of modules stay whole."""
+    from PIL import Image
+
+    side = SIDE / max(values.shape[:2])
+    height, width = shape[:2] if shape is not None else (max(1, round(side * size)) for size in values.shape[:2])
+    if values.ndim == 3:
+        return np.stack([_enlarge(part, (height, width)) for part in np.moveaxis(values, -1, 0)], -1)
+    method = Image.Resampling.BILINEAR if smooth else Image.Resampling.NEAREST
+    picture = Image.fromarray(values.astype(np.float32)).resize((width, height), method)
+    return np.asarray(picture).astype(values.dtype)
+
+
+def _colour(shares: NDArray[Any]) -> NDArray[Any]:
+    """The colours [H, W, 3] of numbers from 0 to 1 on the scale."""
+    stops = np.array([_read_colour(colour) for colour in VIRIDIS])
+    return np.stack([np.interp(shares, np.linspace(0, 1, len(stops)), part) for part in stops.T], -1)
+
+
+def _read_colour(colour: str) -> list[float]:
+    return [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+
+
+def _encode(pixels: NDArray[Any]) -> str:
+    """A PNG as an address."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray((255 * pixels.clip(0, 1)).round().astype(np.uint8)).save(buffer, "png")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def pixels_of(image: NDArray[Any]) -> NDArray[Any]:
-    """Scale an image [C, H, W] to 0 to 1: in colour [H, W, 3] if it has three channels, else their mean [H, W]."""
-    pixels = image.transpose(1, 2, 0) if len(image) == 3 else image.mean(0)
+    """Scale an image [C, H, W] to colours from 0 to 1, [H, W, 3]: its own if it has three channels, else its mean in
+    grey."""
+    pixels = image if len(image) == 3 else np.repeat(image.mean(0, keepdims=True), 3, 0)
     low, high = float(pixels.min()), float(pixels.max())
-    return (pixels - low) / (high - low) if high > low else np.zeros_like(pixels)
+    scaled: NDArray[Any] = (pixels - low) / (high - low) if high > low else np.zeros(pixels.shape)
+    return scaled.transpose(1, 2, 0)

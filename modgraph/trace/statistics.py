@@ -180,8 +180,16 @@ def find_paths(trace: Trace) -> list[dict[str, Any]]:
         shares = (counts / counts.sum())[order].tolist()
         paths = [{"modules": each, "share": share} for each, share in zip(modules, shares, strict=True)]
         names = [route.name for route in routes]
-        found.append({"routes": names, "decisions": len(choice[0]), "different": len(rows), "paths": paths})
+        common = {"routes": names, "decisions": len(choice[0]), "different": len(rows), "paths": paths}
+        found.append(common | flows_of(choice))
     return found
+
+
+def flows_of(choice: Sequence[NDArray[np.bool_]]) -> dict[str, Any]:
+    """Return the share of decisions for each module of each route, and for each pair of modules of neighbours."""
+    decisions, numbers = max(1, len(choice[0])), [each.astype(np.float64) for each in choice]
+    flows = [(before.T @ behind / decisions).tolist() for before, behind in pairwise(numbers)]
+    return {"shares": [(each.sum(0) / decisions).tolist() for each in numbers], "flows": flows}
 
 
 def compute_coactivations(trace: Trace) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The views of a trace, each a picture. Imports matplotlib at use."""
+"""The views of a trace, each a picture. Imports what draws them at use."""
 
 from __future__ import annotations
 

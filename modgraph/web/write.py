@@ -20,7 +20,8 @@ from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError
 from modgraph.extras import require
 from modgraph.inspect.page.content import Pane
-from modgraph.inspect.page.document import ELK_NOTICE, elk, read_style_of_drawing, render, text_of
+from modgraph.inspect.page.document import read_style_of_drawing, render, text_of
+from modgraph.inspect.page.libraries import Library
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import Decision, Graph, OpNode, from_json, to_json
@@ -31,7 +32,17 @@ from modgraph.version import VERSION
 from modgraph.web.errors import NoFolder, NoWebModule
 from modgraph.web.folder import FORMAT, PAGE, RECORD, check_place, list_files_in, replacing_folder
 
-GRAPH_SCRIPTS = ("scene.js", "layout.js", "draw.js", "dom.js", "zoom.js", "source.js", "pane.js", "charts.js")
+GRAPH_SCRIPTS = (
+    "scene.js",
+    "layout.js",
+    "draw.js",
+    "dom.js",
+    "zoom.js",
+    "source.js",
+    "pane.js",
+    "charts.js",
+    "live.js",
+)
 BUDGETS = (60, 30, 15, 6, 0)  # boxes on the way to routes that are unfolded at first; fewer if the drawing is too wide
 WIDEST = 1100  # pixels, before the drawing is scaled to fit
 MODULE = "modgraph_web"  # the folder of the runtime, as the scripts of the page name it
@@ -166,7 +177,7 @@ def _write_frame(new: Path, title: str) -> None:
         if each.name.endswith(".js"):
             (folder / each.name).write_bytes(each.read_bytes())
     (folder / "graph.js").write_text("\n".join(map(text_of, GRAPH_SCRIPTS)), encoding="utf-8")
-    (folder / "elk.js").write_text(f"/* {ELK_NOTICE} */\n{elk()}", encoding="utf-8")
+    (folder / "elk.js").write_text(f"/* {Library.ELK.value} */\n{Library.ELK.script()}", encoding="utf-8")
     dark = f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{\n{text_of('dark.css')}}} }}\n"
     style = read_style_of_drawing() + dark + own.joinpath("page.css").read_text(encoding="utf-8")
     (folder / "page.css").write_text(style, encoding="utf-8")

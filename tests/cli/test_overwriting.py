@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from matplotlib.figure import Figure
+import vl_convert
 from modgraph_runtime import Bundle
 from modgraph_runtime.arrays import write_arrays
 from modgraph_runtime.command import main as runtime_main
@@ -57,11 +57,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def picture(format: str) -> bytes:
     """What somebody else draws with the same library."""
-    buffer = io.BytesIO()
-    figure = Figure(figsize=(1, 1))
-    figure.text(0, 0, "modgraph 0.1.0")
-    figure.savefig(buffer, format=format)
-    return buffer.getvalue()
+    text = {"type": "text", "text": "modgraph 0.1.0"}
+    spec = {"data": {"values": [{}]}, "mark": text}
+    match format:
+        case "png":
+            return vl_convert.vegalite_to_png(spec)
+        case "pdf":
+            return vl_convert.vegalite_to_pdf(spec)
+    return vl_convert.vegalite_to_svg(spec).encode()
 
 
 def archive() -> bytes:

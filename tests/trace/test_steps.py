@@ -6,18 +6,17 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import torch
-from matplotlib.text import Text
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.trace_sections import build_sections
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.trace import pictures
-from modgraph.trace.sheet import make_sheet
 from modgraph.trace.steps import find_outputs_behind, steps_by_task, use_by_steps
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace
@@ -193,12 +192,15 @@ def test_one_task_has_no_routes_of_its_own(trace: Trace) -> None:
 def test_the_picture_has_what_is_reported(trace: Trace) -> None:
     summary, _ = steps_by_task(trace, use_by_steps(trace))
     assert summary is not None
-    sheet = make_sheet(pictures.parts_by_step(trace), pictures.PAGE)
-    maps = [np.asarray(axes.collections[0].get_array()) for axes in sheet.figure.axes if axes.collections]
+    maps = [each for _, found in pictures.maps_by_step(trace) for each in found]
     for expected in (*summary["use"].values(), summary["shares"]):
-        assert any(each.shape == np.shape(expected) and np.allclose(each, expected) for each in maps), expected
-    words = {text.get_text() for text in sheet.figure.findobj(Text)}
+        shapes = [each.values for each in maps if np.shape(each.values) == np.shape(expected)]
+        assert any(np.allclose(each, expected) for each in shapes), expected
+    svg = ElementTree.fromstring(pictures.steps_picture(trace, ".svg"))
+    words = {"".join(text.itertext()) for text in svg.iter("{http://www.w3.org/2000/svg}text")}
     assert {"upos", "gender", "encoder.0", "encoder.0 (use 2)", "cell.2 → encoder.1"} <= words
+    (percent,) = {f"{100 * summary['shares'][0][0]:.0f}"}
+    assert percent in words, "cells have their numbers"
     assert pictures.steps_picture(trace, ".png")[:4] == b"\x89PNG"
 
 

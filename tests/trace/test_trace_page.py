@@ -61,7 +61,10 @@ def test_the_page_has_the_graph_and_what_was_traced(run: Path) -> None:
         assert bars == {"load: times chosen": route["load"], "importance: sum of gates": route["importance"]}
     (joint,) = [each for each in sections["Co-activation between layers"]["content"] if each["kind"] == "heatmap"]
     assert joint["values"] == trace["coactivation"][0]["joint"]
-    assert [each["title"] for each in sections["Pictures"]["content"]] == ["paths", "places"]
+    assert [each["title"] for each in sections["Pictures"]["content"]] == ["places"]
+    (paths,) = [each for each in sections["Paths"]["content"] if each["kind"] == "paths"]
+    np.testing.assert_allclose(np.sum(paths["flows"][0]), 1)
+    np.testing.assert_allclose(np.sum(paths["flows"][0], 1), paths["shares"][0])
 
 
 def test_every_node_that_a_section_speaks_of_is_in_the_graph(run: Path) -> None:
@@ -106,10 +109,10 @@ def test_rounds_and_tasks_have_their_place(tmp_path: Path) -> None:
 
 
 def test_pictures_that_the_page_cannot_hold_are_named(run: Path) -> None:
-    pictures = {"places": b"p" * LARGEST, "paths": b"p", "groups": b"p"}
+    pictures = {"places": b"p" * LARGEST, "further": b"p", "groups": b"p"}
     *_, section = build_sections(trace_of(run), pictures)
-    paths, places = (each.as_json() for each in section.content)
-    assert (paths["kind"], paths["title"], places["kind"]) == ("picture", "paths", "text")
+    further, places = (each.as_json() for each in section.content)
+    assert (further["kind"], further["title"], places["kind"]) == ("picture", "further", "text")
     assert "--view places" in places["text"]
 
 

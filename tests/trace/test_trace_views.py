@@ -12,27 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from matplotlib.image import imread
 from numpy.typing import NDArray
+from PIL import Image
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
+from modgraph.inspect.charts.style import choose_colours
 from modgraph.metrics.controllers import controllers
 from modgraph.store.journal import read_metrics
 from modgraph.store.run_directory import RunDirectory
 from modgraph.trace import pictures
 from modgraph.trace.pictures import groups_picture, training_picture
-from modgraph.trace.places_picture import (
-    CHOICES,
-    EXAMPLE_GAP,
-    LEFT,
-    ROUTE,
-    STEP,
-    STRENGTH,
-    make_maps,
-    places_picture,
-)
-from modgraph.trace.sheet import CELL, TOP, choose_colours
+from modgraph.trace.places_picture import STRENGTH, make_maps, places_picture
 from modgraph.trace.statistics import find_groupings, use_by_group
 from modgraph.trace.summary import as_json
 from modgraph.trace.trace import Trace, list_routes_with_gates
@@ -41,6 +32,7 @@ from modgraph.trace.views import draw
 from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.stored_run import load_run
 from tests.nn.gmoe_in_numpy import cosine_logits
+from tests.trace.test_trace import images_in
 
 SPEC = "specs/gmoe_digits.mod"
 SMALL = {"data.images": 240, "train.epochs": 2, "train.batch": 8, "dim": 8, "experts": 5, "width": 4}
@@ -104,15 +96,12 @@ def test_of_several_experts_the_one_of_the_largest_gate_is_first(two: Path) -> N
 def test_every_place_has_the_colour_of_its_expert(run: Path, two: Path, k: int) -> None:
     trace = trace_run(load_run(run if k == 1 else two), split="train", route=ROUTES[1], examples=2)
     (maps,) = make_maps(trace)
-    picture = imread(io.BytesIO(places_picture(trace, ".png")), format="png")[..., :3]
-    colours = choose_colours(5)[:, :3]
+    colours = np.array([[int(each[at : at + 2], 16) / 255 for at in (1, 3, 5)] for each in choose_colours(5)])
+    images = sorted(images_in(places_picture(trace, ".svg")), key=lambda image: image[1::-1])
     for example, row, column, choice in np.ndindex(2, 4, 4, k):
-        down = TOP + ROUTE + example * (STEP + EXAMPLE_GAP) + (row + 0.625) * CELL / 4  # the middle of a pixel
-        across = (column + 0.625) * CELL / 4
-        image, painted = (
-            picture[int(down * 110), int((left + across) * 110)] for left in (LEFT, CHOICES + choice * STEP)
-        )
-        found = (painted - (1 - STRENGTH) * image) / STRENGTH
+        (_, _, plain), *maps_of_example = images[example * (1 + k) : (example + 1) * (1 + k)]
+        down, across = int((row + 0.6) * len(plain) / 4), int((column + 0.6) * len(plain) / 4)
+        found = (maps_of_example[choice][2][down, across] - (1 - STRENGTH) * plain[down, across]) / STRENGTH
         nearest = np.abs(colours - found).sum(-1).argmin()
         assert maps.choice is not None
         assert nearest == maps.choice[example, row, column, choice]
@@ -120,7 +109,7 @@ def test_every_place_has_the_colour_of_its_expert(run: Path, two: Path, k: int) 
 
 def test_colours_of_many_modules_differ() -> None:
     for modules in (1, 10, 11, 20, 21, 200):
-        assert len(np.unique(choose_colours(modules), axis=0)) == modules
+        assert len(set(choose_colours(modules))) == modules
 
 
 # ---------------------------------------------------------------- groups
@@ -207,10 +196,9 @@ def test_pictures_grow_with_what_they_show(run: Path) -> None:
     trace = trace_run(load_run(run), split="validation")
     one = replace(trace, routes=trace.routes[:1])
     for picture in (groups_picture, training_picture):
-        small, large = (imread(io.BytesIO(picture(each, ".png")), format="png") for each in (one, trace))
-        assert small.shape[1] == large.shape[1]
-        assert small.shape[0] < large.shape[0]
-        assert np.ptp(large[..., :3], axis=-1).max() > 0.3
+        small, large = (np.asarray(Image.open(io.BytesIO(picture(each, ".png")))) for each in (one, trace))
+        assert small.size < large.size
+        assert np.ptp(large.astype(int), axis=-1).max() > 80, "it has colours"
 
 
 @pytest.mark.parametrize("arguments", [["--view", "groups"], ["--view", "places", "-o", "t.npz"]])

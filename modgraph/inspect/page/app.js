@@ -4,12 +4,7 @@ let engine = null;
 
 // ELK, unpacked when it is first needed.
 function layouter() {
-  engine = engine || (async () => {
-    const packed = Uint8Array.from(atob(document.getElementById("elk").textContent.trim()), (each) => each.charCodeAt(0));
-    const text = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
-    document.head.append(element("script", {}, text));
-    return new ELK();
-  })();
+  engine = engine || unpack("elk").then(() => new ELK());
   return engine;
 }
 
@@ -21,17 +16,17 @@ class App {
     this.count = document.querySelector(".search output");
     this.matches = [];
     this.match = -1;
-    this.panes = data.panes.map((pane, at) => new Pane(this, pane, at));
+    this.panes = data.panes.map((pane, at) => new (pane.levels ? LevelPane : Pane)(this, pane, at));
     this.sections = data.sections;
     this.charts = document.querySelector(".charts");
-    drawCharts(this.charts, this.sections, (id) => this.toNode(id));
+    drawCharts(this.charts, this.sections, (id) => this.toNode(id), data.config);
     this.buttons();
     this.keys();
     followTheme();
     this.panes.forEach((pane) => pane.view.fit(true));
     this.overview();
     addEventListener("resize", () => this.panes.forEach(({ view }) => (view.fitted ? view.show(true) : view.fit(true))));
-    setTimeout(layouter, 400);
+    if (document.getElementById("elk")) setTimeout(layouter, 400);
   }
   overview() {
     this.panel.replaceChildren(...this.panes.flatMap(overviewOf));
@@ -142,4 +137,6 @@ class App {
   }
 }
 
-new App(JSON.parse(document.getElementById("data").textContent));
+const isPacked = document.getElementById("data").type !== "application/json";
+if (isPacked) textOf("data").then((text) => new App(JSON.parse(text)));
+else new App(JSON.parse(document.getElementById("data").textContent));

@@ -1,6 +1,4 @@
-// Tables, bars, heatmaps, curves and pictures, in the colours of the page.
-
-const SERIES = ["--accent", "--pool-line", "--tokenizer-line", "--loss-line", "--router-line", "--output-line", "--scan-line", "--input-line"];
+// Tables, bars, pictures, and charts that Vega draws, in the colours of the page.
 
 function shownNumber(value) {
   if (typeof value !== "number") return String(value ?? "");
@@ -22,52 +20,48 @@ const DRAW = {
       return element("tr", {}, element("td", {}, label), element("td", {}, element("div", { class: "meter" }, bar)), element("td", { class: "numeric mono" }, shownNumber(content.values[at])));
     }));
   },
-  heatmap: (content) => heatmap(content),
-  curves: (content) => curves(content),
   picture: (content) => element("img", { src: content.data, alt: content.title }),
 };
 
-function heatmap({ rows, columns, values, most: given }) {
-  const most = Math.max(...values.flat(), given, 1e-12), cell = 26, left = 12 + 6.6 * Math.max(...rows.map((row) => row.length), 1);
-  const top = 14 + 6.6 * Math.min(14, Math.max(...columns.map((each) => each.length), 1));
-  const parts = values.flatMap((line, y) => line.map((value, x) => ["rect", { x: left + x * cell, y: top + y * cell, width: cell - 1, height: cell - 1, rx: 2,
-    fill: "var(--accent)", "fill-opacity": Math.max(0.04, value / most) }, ["title", {}, `${rows[y]}, ${columns[x]}: ${shownNumber(value)}`]]));
-  const names = rows.map((row, y) => ["text", { x: left - 6, y: top + y * cell + 17, "text-anchor": "end" }, row]);
-  const heads = columns.map((column, x) => ["text", { transform: `translate(${left + x * cell + 17} ${top - 6}) rotate(-90)` }, shortened(column, 14)]);
-  const [width, height] = [left + columns.length * cell + 4, top + rows.length * cell + 4];
-  return svgElement(["svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }, ...parts, ...names, ...heads]);
+// Draws a Vega-Lite chart in an element of the page that is displayed, no wider than it. The library runs without eval.
+async function drawChart(place, spec, config) {
+  await unpack("vega");
+  const width = spec.autosize ? Math.min(spec.width, place.closest(".row").clientWidth) : spec.width;
+  const params = spec.params && spec.params.map((each) => (each.name === "total" ? { ...each, value: width } : each));
+  const compiled = vegaLite.compile({ ...spec, width, params, config }).spec;
+  const view = new vega.View(vega.parse(compiled, null, { ast: true }), { expr: vegaInterpreter, renderer: "svg", tooltip: showTip });
+  return view.initialize(place).runAsync();
 }
 
-function curves({ series, x_label }) {
-  const width = 520, height = 220, left = 56, bottom = 34, points = series.flatMap((each) => each.points).filter(([, y]) => Number.isFinite(y));
-  if (!points.length) return element("p", { class: "muted" }, "nothing was recorded");
-  const span = (values) => { const low = Math.min(...values), high = Math.max(...values); return [low, high === low ? low + 1 : high]; };
-  const [x0, x1] = span(points.map(([x]) => x)), [y0, y1] = span(points.map(([, y]) => y));
-  const at = ([x, y]) => [left + ((x - x0) / (x1 - x0)) * (width - left - 12), 10 + (1 - (y - y0) / (y1 - y0)) * (height - 10 - bottom)];
-  const grid = [0, 0.5, 1].flatMap((part) => {
-    const value = y0 + part * (y1 - y0), [, y] = at([x0, value]);
-    return [["line", { class: "grid", x1: left, x2: width - 12, y1: y, y2: y }], ["text", { x: left - 6, y: y + 4, "text-anchor": "end" }, shownNumber(+value.toPrecision(3))]];
-  });
-  const ends = [[x0, "start", left], [x1, "end", width - 12]].map(([value, anchor, x]) => ["text", { x, y: height - 16, "text-anchor": anchor }, shownNumber(value)]);
-  const lines = series.map((each, n) => {
-    const places = each.points.filter(([, y]) => Number.isFinite(y)).map(at);
-    return ["path", { class: "series", stroke: `var(${SERIES[n % SERIES.length]})`, d: places.map((p, k) => `${k ? "L" : "M"}${p.map((v) => v.toFixed(1)).join(" ")}`).join("") + (places.length === 1 ? "h3" : "") }, ["title", {}, each.name]];
-  });
-  const key = element("p", { class: "muted" }, series.flatMap((each, n) => {
-    const dot = element("span", {}, "● ");
-    dot.style.color = `var(${SERIES[n % SERIES.length]})`;
-    return [dot, `${each.name}  `];
-  }));
-  return element("div", {}, svgElement(["svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }, ...grid, ...lines, ...ends,
-    ["text", { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }, x_label || ""]]), key);
+// What the pointer is at, next to it.
+function showTip(handler, event, item, text) {
+  const tip = document.querySelector("body > .tip") || document.body.appendChild(element("div", { class: "tip", role: "status" }));
+  tip.hidden = text === null || text === undefined || text === "";
+  if (tip.hidden) return;
+  tip.textContent = text;
+  tip.style.left = `${Math.max(0, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
+  tip.style.top = `${event.clientY + 16 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 16}px`;
 }
 
-// Where a section speaks of a node, its heading leads there; links to all sections stand above.
-function drawCharts(place, sections, toNode) {
+// Where a section speaks of a node, its heading leads there; links to all sections stand above. Charts are drawn one after
+// the other as soon as the place is displayed.
+function drawCharts(place, sections, toNode, config) {
+  const waiting = [];
+  const chart = (content) => {
+    const drawn = element("div", { class: "chart", role: "img", "aria-label": content.title });
+    waiting.push(() => drawChart(drawn, { data: { values: [content] }, ...content.spec }, config));
+    return drawn;
+  };
+  const figure = (content) => element("figure", {}, content.title ? element("figcaption", {}, content.title) : null, content.spec ? chart(content) : DRAW[content.kind](content));
   const link = (text, onclick, title) => element("button", { class: "link", type: "button", title, onclick }, text);
   const heading = ({ title, nodes }) => nodes.length ? link(title, () => toNode(nodes[0]), "show it in the graph") : title;
   const drawn = sections.map((section) => element("section", {}, element("h2", {}, heading(section)), element("div", { class: "row" }, section.content.map((content) =>
-    content.kind === "text" ? DRAW.text(content) : element("figure", {}, content.title ? element("figcaption", {}, content.title) : null, DRAW[content.kind](content))))));
+    content.kind === "text" ? DRAW.text(content) : figure(content)))));
   if (drawn.length > 2) place.append(element("nav", { "aria-label": "sections" }, drawn.map((each, at) => link(sections[at].title, () => each.scrollIntoView()))));
   place.append(...drawn);
+  new IntersectionObserver(async (entries, observer) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    observer.disconnect();
+    for (const draw of waiting) await draw();
+  }).observe(place);
 }

@@ -1,9 +1,10 @@
-"""The content of a page: graphs with notes on their boxes, and data that the browser draws."""
+"""The content of a page: graphs with notes on their boxes, tables, and charts that Vega draws."""
 
 from __future__ import annotations
 
 import base64
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
@@ -24,7 +25,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Content:
-    """Something that `charts.js` draws. JSON has its kind and its fields, with zero for numbers that are not finite."""
+    """A part of a section. JSON has its kind and its fields, with zero for numbers that are not finite."""
 
     def as_json(self) -> dict[str, Any]:
         record = {each.name: self._plain(getattr(self, each.name)) for each in fields(self)}
@@ -35,13 +36,27 @@ class Content:
             case list() | tuple():
                 return [self._plain(each) for each in value]
             case Curve(name, points):
-                return {"name": name, "points": [point for point in points if all(map(math.isfinite, point))]}
+                return {"name": name, "points": [_plain_point(*point) for point in points]}
             case bytes():
                 return "data:image/png;base64," + base64.b64encode(value).decode()
             case float() if not math.isfinite(value):
                 return str(value) if isinstance(self, Table) else 0.0
             case _:
                 return value
+
+
+def _plain_point(x: float, y: float) -> list[float | None]:
+    return [x, y] if math.isfinite(x) and math.isfinite(y) else [None, None]
+
+
+def tell_apart(names: Sequence[str]) -> list[str]:
+    """Make equal names different without changing their looks: charts tell categories apart by their names."""
+    times = Counter[str]()
+    found = []
+    for name in names:
+        found.append(name + "\u200b" * times[name])
+        times[name] += 1
+    return found
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,8 @@ class Bars(Content):
 class Heatmap(Content):
     """A cell for each row and column: `values[row][column]`, none negative. The largest value has the strongest colour.
 
-    Maps to be compared share the largest value of all, `most`.
+    Maps to be compared share the largest value of all, `most`. Cells have their value, shares in percent, or their own
+    `words`; none in a very large map or without `numbers`.
     """
 
     rows: Sequence[str]
@@ -81,15 +97,39 @@ class Heatmap(Content):
     values: Sequence[Sequence[float]]
     title: str = ""
     most: float = 0.0
+    words: Sequence[Sequence[str | int]] = ()
+    numbers: bool = True
+    x_label: str = ""
+    y_label: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {**super().as_json(), "rows": tell_apart(self.rows), "columns": tell_apart(self.columns)}
 
 
 @dataclass(frozen=True)
 class Curves(Content):
-    """Curves in one chart, without points that are not finite."""
+    """Curves in one chart, interrupted at points that are not finite.
+
+    `levels` are dotted lines at a height, `starts` upright lines, whose names may be empty, `events` triangles.
+    """
 
     series: Sequence[Curve]
     title: str = ""
     x_label: str = ""
+    levels: Sequence[tuple[str, float]] = ()
+    starts: Sequence[tuple[str, float]] = ()
+    events: Sequence[tuple[str, float]] = ()
+
+
+@dataclass(frozen=True)
+class Paths(Content):
+    """Routes in the order of computation: `shares[route][module]` of all decisions, and `flows[route][module][module]`,
+    the share of decisions for each pair of a module and one of the next route."""
+
+    routes: Sequence[str]
+    shares: Sequence[Sequence[float]]
+    flows: Sequence[Sequence[Sequence[float]]]
+    title: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -15,47 +16,91 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.extras import require
+from modgraph.inspect.charts import CONFIG, describe
 from modgraph.inspect.page.content import Pane, Section
 from modgraph.inspect.page.errors import TooFewAddresses
+from modgraph.inspect.page.libraries import Library
 from modgraph.inspect.quote import escape_html, script_json
 from modgraph.version import VERSION
 
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
-SCRIPTS = "scene.js layout.js draw.js dom.js theme.js zoom.js source.js panel.js pane.js charts.js app.js".split()
+SCRIPTS = (
+    "scene.js layout.js draw.js dom.js packed.js theme.js zoom.js source.js panel.js pane.js levels.js charts.js app.js"
+).split()
 TAB_OF_DATA = '<button type="button" role="tab" class="" data-do="tab" data-tab="charts">Data</button>'
-ELK_NOTICE = "elkjs 0.12.1, the Eclipse Layout Kernel: EPL-2.0, its source at https://github.com/kieler/elkjs"
 ADDRESSES = 2**40  # bytes: V8 reserves more, accepts less, and ends the process with too little
 FIRST_BOXES = 60  # number of boxes unfolded at first, approximately
+BOXES_OF_LEVELS = (8, 25, FIRST_BOXES, 140)  # of pages with levels
+ROOM = (700, 1000)  # pixels of a level that can be read in a notebook
+MOST_BOXES = 400  # in the finest level
 RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
 
 
 def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ()) -> str:
     """The page: one graph with its source, or two side by side; sections have a tab of their own."""
-    data, parts, template = [pane.as_json() for pane in panes], list[str](), text_of("pane.html")
-    for pane, record in zip(panes, data, strict=True):
+    data, drawings = [pane.as_json() for pane in panes], list[str]()
+    for record in data:
         drawing = render(record)
         record |= {"state": drawing["state"], "laid": drawing["laid"]}
+        drawings.append(drawing["svg"])
+    described = [_section_as_json(section) for section in sections]
+    has_charts = any("spec" in each for section in described for each in section["content"])
+    libraries = [Library.ELK, *([Library.VEGA] if has_charts else [])]
+    content = script_json({"panes": data, "sections": described, "config": CONFIG})
+    script = f'<script type="application/json" id="data">{content}</script>'
+    return _fill(title, panes, drawings, script, libraries, bool(sections))
+
+
+def page_of_levels(title: str, panes: Sequence[Pane]) -> str:
+    """The page of one or two graphs that unfold in a few levels, laid out now: small, because it needs no ELK."""
+    data = [pane.as_json() for pane in panes]
+    for record in data:
+        levels, first = lay_out_levels(record)
+        record |= {"levels": levels, "first": first, **levels[first]}
+    content = gzip.compress(json.dumps({"panes": data, "sections": []}).encode(), 9, mtime=0)
+    script = f'<script type="text/plain" id="data">{base64.b64encode(content).decode()}</script>'
+    return _fill(title, panes, [""] * len(panes), script, [], False)
+
+
+def _fill(
+    title: str, panes: Sequence[Pane], drawings: Sequence[str], data: str, libraries: Sequence[Library], has_data: bool
+) -> str:
+    """Fill the template of a page."""
+    parts, template = list[str](), text_of("pane.html")
+    for pane, svg in zip(panes, drawings, strict=True):
         heading = f"<h2>{escape_html(pane.label)}</h2>" if pane.label else ""
         legend, sourceless = "" if parts else text_of("legend.html"), "" if pane.sources() else " sourceless"
-        parts.append(template.format(sourceless=sourceless, heading=heading, svg=drawing["svg"], legend=legend))
-    script = join_scripts(SCRIPTS)
-    style = read_style_of_drawing() + text_of("page.css")
+        parts.append(template.format(sourceless=sourceless, heading=heading, svg=svg, legend=legend))
+    script, style = join_scripts(SCRIPTS), read_style_of_drawing() + text_of("page.css")
     return text_of("page.html").format(
-        policy=escape_html(write_policy(style, script, elk())),
+        policy=escape_html(write_policy(style, script, *(each.script() for each in libraries))),
         version=VERSION,
         title=escape_html(title),
         style=style,
         count="two" if len(panes) > 1 else "one",
-        wide=" wide" if sections else "",
-        tab_of_data=TAB_OF_DATA if sections else "",
+        wide=" wide" if has_data else "",
+        tab_of_data=TAB_OF_DATA if has_data else "",
         panes="".join(parts),
-        data=script_json({"panes": data, "sections": [section.as_json() for section in sections]}),
-        elk=base64.b64encode(elk_gzip()).decode(),
-        notice=ELK_NOTICE,
+        data=data,
+        libraries="\n".join(each.embed() for each in libraries),
         script=script,
     )
+
+
+def _section_as_json(section: Section) -> dict[str, Any]:
+    """A section with the descriptions of its charts."""
+    record = section.as_json()
+    for content, each in zip(section.content, record["content"], strict=True):
+        spec = describe(content)
+        each |= {} if spec is None else {"spec": spec}
+    return record
+
+
+def read_colours() -> dict[str, str]:
+    """The colours of light paper, by name."""
+    return dict(re.findall(r"--([\w-]+): ([^;]+);", text_of("drawing.css")))
 
 
 def read_style_of_drawing() -> str:
@@ -88,18 +133,6 @@ def text_of(name: str) -> str:
 
 
 @cache
-def elk_gzip() -> bytes:
-    """The layout library, compressed by gzip."""
-    return files(__package__).joinpath("elk").joinpath("elk.bundled.js.gz").read_bytes()
-
-
-@cache
-def elk() -> str:
-    """The layout library."""
-    return gzip.decompress(elk_gzip()).decode()
-
-
-@cache
 def _engine() -> MiniRacer:
     require("visualize", "drawing a graph")
     from concurrent.futures import ThreadPoolExecutor
@@ -115,16 +148,49 @@ def _engine() -> MiniRacer:
     with ThreadPoolExecutor(1) as aside:  # here it would run on a loop of events that may end before it
         engine = aside.submit(MiniRacer).result()
     atexit.register(engine.close)  # later, without its thread, it would wait for ever
-    for script in (text_of("engine.js"), elk(), "\n".join(map(text_of, RENDERER))):
+    for script in (text_of("engine.js"), Library.ELK.script(), "\n".join(map(text_of, RENDERER))):
         engine.eval(script)
     return engine
 
 
-def render(pane: dict[str, Any], budget: int = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
+def lay_out_levels(pane: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
+    """Lay out a pane in JSON at each level of folding, from coarse to fine, and find the finest that can be read at
+    first sight.
+
+    A level has a `state` and `laid` positions. The last one has all unfolded, unless that is too much.
+    """
+    levels: list[dict[str, Any]] = []
+    first = 0
+    for budget in (*BOXES_OF_LEVELS, None):
+        drawing = render(pane, budget)
+        level = {"state": drawing["state"], "laid": _round(drawing["laid"])}
+        if budget is None and len(level["laid"]["boxes"]) > MOST_BOXES:
+            continue
+        if all(each["state"] != level["state"] for each in levels):
+            levels.append(level)
+            width, height = level["laid"]["width"], level["laid"]["height"]
+            first = len(levels) - 1 if width <= ROOM[0] and height <= ROOM[1] else first
+    return levels, first
+
+
+def _round(value: Any) -> Any:
+    """Round all numbers of positions to tenths of a pixel."""
+    match value:
+        case dict():
+            return {key: _round(each) for key, each in value.items()}
+        case list():
+            return [_round(each) for each in value]
+        case float():
+            return round(value, 1)
+        case _:
+            return value
+
+
+def render(pane: dict[str, Any], budget: int | None = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
     """Lay out and draw a pane in JSON: `state` is the unfolding, `laid` the positions, `svg` the elements.
 
-    About `budget` boxes are unfolded; with `routes`, only those that lead to boxes with a load. Raises `ModgraphError`
-    where V8 cannot start.
+    About `budget` boxes are unfolded, without a budget all; with `routes`, only those that lead to boxes with a load.
+    Raises `ModgraphError` where V8 cannot start.
     """
     engine = _engine()
     engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}, {json.dumps(routes)}); 0")

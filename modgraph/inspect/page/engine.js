@@ -5,7 +5,7 @@ var console = {log() {}, warn() {}, error() {}, info() {}};
 function setTimeout(act) { return pending.push(act); }
 function clearTimeout() {}
 
-// What is unfolded, laid out and drawn: `rendered` is there when the queue of timers has run dry.
+// What is unfolded, without a budget all, laid out and drawn: `rendered` is there when the queue of timers has run dry.
 var rendered = null, fault = null;
 function render(data, budget, routes) {
   rendered = fault = null;
@@ -13,7 +13,7 @@ function render(data, budget, routes) {
   annotate(index, data);
   for (const id of Object.keys(data.marks || {})) if (!index.boxes.has(id)) delete data.marks[id];
   const isWanted = routes ? leadsToLoad : undefined;
-  const state = firstState(data.scene, budget, isWanted);
+  const state = budget === null ? unfoldedAll(data.scene) : firstState(data.scene, budget, isWanted);
   new ELK().layout(elkGraph(index, state)).then((laid) => {
     const placed = positions(laid);
     rendered = JSON.stringify({
