@@ -2,30 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from modgraph.inspect.charts.style import INK, LETTER, Spec
 from modgraph.inspect.page.content import Paths
 
-BETWEEN, DOWN, WIDEST, LARGEST = 150, 40, 20.0, 700.0  # pixels; of a line that all decisions take; area of a disc
+BETWEEN, FEW = 150, 16  # pixels from route to route; modules that have more room
+WIDEST, LARGEST = 20.0, 700.0  # pixels of a line that all decisions take; area of a disc in square pixels
 
 
 def paths(chart: Paths) -> Spec:
     """Describe a diagram of paths, with its data."""
-    between = max(BETWEEN, 24 + LETTER * max(map(len, chart.routes)))
-    width, height = between * len(chart.routes), DOWN * max(map(len, chart.shares))
+    modules = max(map(len, chart.shares))
+    between = max(BETWEEN if modules <= FEW else 2 * BETWEEN, 24 + LETTER * max(map(len, chart.routes)))
+    down = 40 if modules <= FEW else 18
     columns = [between * (at + 0.5) for at in range(len(chart.routes))]
-    links = [
-        {"x": x, "x2": x2, "y": _row(one), "y2": _row(other), "share": share, "about": f"{one} → {other}: {share:.1%}"}
+    size = between * len(chart.routes), down * modules
+    place = {"x": _place("x", size[0]), "y": _place("y", size[1]), "tooltip": {"field": "about"}}
+    line = {"type": "rule", "color": "var(--accent)", "opacity": 0.5}
+    scale = {"domain": [0, 1], "range": [0, WIDEST]}
+    wide = {"field": "share", "type": "quantitative", "scale": scale, "legend": None}
+    area = {"size": {"field": "area", "type": "quantitative", "scale": None}}
+    discs = _list_discs(chart, columns, down)
+    first, rest = ([disc for disc in discs if (disc["x"] == columns[0]) == is_first] for is_first in (True, False))
+    heads = [{"x": x, "y": -8, "name": name} for x, name in zip(columns, chart.routes, strict=True)]
+    ends = {"x2": {"field": "x2"}, "y2": {"field": "y2"}, "strokeWidth": wide}
+    return {
+        "data": {"values": []},
+        "width": size[0],
+        "height": size[1],
+        "encoding": place,
+        "layer": [
+            {"data": {"values": _list_links(chart, columns, down)}, "mark": line, "encoding": ends},
+            {"data": {"values": discs}, "mark": {"type": "circle", "color": INK, "opacity": 1}, "encoding": area},
+            *(_write(part, **look) for part, look in ((first, _BEFORE), (rest, _BEHIND), (heads, {})) if part),
+        ],
+    }
+
+
+_BEFORE: dict[str, Any] = {"align": "right", "dx": -18}
+_BEHIND: dict[str, Any] = {"align": "left", "dx": 18}
+
+
+def _list_links(chart: Paths, columns: Sequence[float], down: float) -> list[Spec]:
+    return [
+        {
+            "x": x,
+            "x2": x2,
+            "y": down * (one + 0.5),
+            "y2": down * (other + 0.5),
+            "share": share,
+            "about": f"{one} → {other}: {share:.1%}",
+        }
         for (x, x2), flows in zip(pairwise(columns), chart.flows, strict=True)
         for one, shares in enumerate(flows)
         for other, share in enumerate(shares)
         if share > 0
     ]
-    discs = [
+
+
+def _list_discs(chart: Paths, columns: Sequence[float], down: float) -> list[Spec]:
+    return [
         {
             "x": x,
-            "y": _row(at),
+            "y": down * (at + 0.5),
             "area": LARGEST * max(share, 0.01),
             "name": str(at),
             "about": f"{route} {at}: {share:.1%}",
@@ -33,36 +75,11 @@ def paths(chart: Paths) -> Spec:
         for x, route, shares in zip(columns, chart.routes, chart.shares, strict=True)
         for at, share in enumerate(shares)
     ]
-    heads = [{"x": x, "y": -8, "name": name} for x, name in zip(columns, chart.routes, strict=True)]
-    place = {"x": _place("x", width), "y": _place("y", height), "tooltip": {"field": "about"}}
-    line = {"type": "rule", "color": "var(--accent)", "opacity": 0.5}
-    wide = {"field": "share", "type": "quantitative", "scale": {"domain": [0, 1], "range": [0, WIDEST]}, "legend": None}
-    area = {"size": {"field": "area", "type": "quantitative", "scale": None}}
-    name = {"type": "text", "color": INK, "fontSize": 11}
-    return {
-        "data": {"values": []},
-        "width": width,
-        "height": height,
-        "encoding": place,
-        "layer": [
-            {
-                "data": {"values": links},
-                "mark": line,
-                "encoding": {"x2": {"field": "x2"}, "y2": {"field": "y2"}, "strokeWidth": wide},
-            },
-            {"data": {"values": discs}, "mark": {"type": "circle", "color": INK, "opacity": 1}, "encoding": area},
-            {
-                "data": {"values": discs},
-                "mark": {**name, "align": "left", "dx": 18},
-                "encoding": {"text": {"field": "name"}},
-            },
-            {"data": {"values": heads}, "mark": name, "encoding": {"text": {"field": "name"}}},
-        ],
-    }
 
 
-def _row(module: int) -> float:
-    return DOWN * (module + 0.5)
+def _write(texts: Sequence[Spec], **look: Any) -> Spec:
+    mark = {"type": "text", "color": INK, "fontSize": 11, **look}
+    return {"data": {"values": list(texts)}, "mark": mark, "encoding": {"text": {"field": "name"}}}
 
 
 def _place(field: str, size: float) -> Spec:
