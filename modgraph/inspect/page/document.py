@@ -7,6 +7,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.extras import require
-from modgraph.inspect.page.content import Pane, Section
+from modgraph.inspect.page.content import DrawingOptions, Pane, Section
 from modgraph.inspect.page.errors import TooFewAddresses
 from modgraph.inspect.quote import escape_html, script_json
 from modgraph.version import VERSION
@@ -23,19 +24,24 @@ from modgraph.version import VERSION
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
-SCRIPTS = "scene.js layout.js draw.js dom.js theme.js zoom.js source.js panel.js pane.js charts.js app.js".split()
+DRAWER = ("scene.js", "folds.js", "layout.js", "draw.js")
+VIEWER = ("dom.js", "theme.js", "splitter.js", "zoom.js", "source.js", "panel.js", "pane.js")
+SCRIPTS = (*DRAWER, *VIEWER, "charts.js", "app.js")
 TAB_OF_DATA = '<button type="button" role="tab" class="" data-do="tab" data-tab="charts">Data</button>'
 ELK_NOTICE = "elkjs 0.12.1, the Eclipse Layout Kernel: EPL-2.0, its source at https://github.com/kieler/elkjs"
 ADDRESSES = 2**40  # bytes: V8 reserves more, accepts less, and ends the process with too little
-FIRST_BOXES = 60  # number of boxes unfolded at first, approximately
-RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
+RENDERER = (*DRAWER, "svg_text.js")
+SCALE = 9 / 11  # at first: the smallest text has 11 pixels at full size, and 9 on the screen
+SCREEN = (1280, 800)  # pixels of a window for which the first unfolding is chosen
+SCREENS = 2  # that a drawing may be high
+BAR, SOURCE, PANEL, MARGIN = 47, 330, 300, 24  # pixels that a page takes from it
 
 
 def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ()) -> str:
     """The page: one graph with its source, or two side by side; sections have a tab of their own."""
     data, parts, template = [pane.as_json() for pane in panes], list[str](), text_of("pane.html")
     for pane, record in zip(panes, data, strict=True):
-        drawing = render(record)
+        drawing = render(record, room_of(len(panes), bool(pane.sources())), pane.options)
         record |= {"state": drawing["state"], "laid": drawing["laid"]}
         heading = f"<h2>{escape_html(pane.label)}</h2>" if pane.label else ""
         legend, sourceless = "" if parts else text_of("legend.html"), "" if pane.sources() else " sourceless"
@@ -88,6 +94,12 @@ def text_of(name: str) -> str:
 
 
 @cache
+def palette() -> dict[str, str]:
+    """The colours of light drawings, by name."""
+    return dict(re.findall(r"--([\w-]+): ([^;]+);", text_of("drawing.css")))
+
+
+@cache
 def elk_gzip() -> bytes:
     """The layout library, compressed by gzip."""
     return files(__package__).joinpath("elk").joinpath("elk.bundled.js.gz").read_bytes()
@@ -120,14 +132,36 @@ def _engine() -> MiniRacer:
     return engine
 
 
-def render(pane: dict[str, Any], budget: int = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
+Room = tuple[float, float]  # width and height of a drawing at full size
+
+
+def room_of(panes: int, has_source: bool) -> Room:
+    """The room for a drawing that can be read in a page."""
+    width = (SCREEN[0] - PANEL) / panes - SOURCE * (has_source and panes == 1)
+    height = (SCREEN[1] - BAR) * (1 if panes == 1 else 0.6)  # of two, the sources stand below
+    return (width - MARGIN) / SCALE, SCREENS * (height - MARGIN) / SCALE
+
+
+def render(
+    pane: dict[str, Any], room: Room, options: DrawingOptions, plain: bool = False, routes: bool = False
+) -> dict[str, Any]:
     """Lay out and draw a pane in JSON: `state` is the unfolding, `laid` the positions, `svg` the elements.
 
-    About `budget` boxes are unfolded; with `routes`, only those that lead to boxes with a load. Raises `ModgraphError`
-    where V8 cannot start.
+    Without a depth, boxes are unfolded as long as the drawing fits the room; with `routes`, only those that lead to
+    boxes with a load. A `plain` drawing has no signs that fold. Raises `ModgraphError` where V8 cannot start.
     """
     engine = _engine()
-    engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}, {json.dumps(routes)}); 0")
+    look = {
+        "room": room,
+        "isDeep": options.depth is not None,
+        "direction": options.direction,
+        "without": options.left_out(),
+        "plain": plain,
+        "routes": routes,
+    }
+    engine.eval(f"render({json.dumps(pane)}, {json.dumps(look)}); 0")
+    while engine.eval("proceed()"):
+        pass
     result: Any = engine.eval("rendered")
     assert isinstance(result, str), engine.eval("fault")
     drawing: dict[str, Any] = json.loads(result)
