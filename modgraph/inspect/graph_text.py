@@ -13,7 +13,7 @@ from modgraph.inspect.page.content import FITTING, DrawingOptions
 from modgraph.inspect.page.document import palette
 from modgraph.inspect.quote import quote_dot, quote_mermaid
 from modgraph.inspect.scene import Box, Edge, Scene
-from modgraph.inspect.scene.arrange import fold_below, scatter_routes
+from modgraph.inspect.scene.arrange import fold_below, is_one_frame, scatter_routes
 from modgraph.version import VERSION
 
 Place = tuple[tuple[str, int], ...]  # the repeats that a box stands in, and in which child of each
@@ -75,7 +75,9 @@ def list_visible_children(box: Box) -> Iterator[Box]:
 
     A repeat of one box is drawn as that box.
     """
-    if box.kind == "repeat" and box.period == 1 and box.children[0].children:
+    if _is_closed(box):
+        return
+    if is_one_frame(box):
         box = box.children[0]
     yield from (child for child in box.children if not child.same_as and not _is_closed(box))
 

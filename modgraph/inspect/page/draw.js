@@ -150,12 +150,12 @@ function pathBetween([x, y], middle, [endX, endY]) {
 }
 
 // Where values enter an unfolded route.
-function tokens(index, id, [x, y, width, height]) {
+function tokens(index, state, id, [x, y, width, height]) {
   const box = index.boxes.get(id.slice(0, -TOKENS.length)), route = isMixture(box) ? box : index.parents.get(box.id);
-  const edge = (index.into.get(route.id) || []).find((one) => one.slot === "tokens") || {};
+  const edge = (index.into.get(route.id) || []).find((one) => one.slot === "tokens"), shape = edge && !isWithout(state, "shapes") ? edge.short || "" : "";
   return ["g", { class: "tokens" }, ["rect", { class: "frame", x, y, width, height, rx: height / 2 }],
-    ["text", { class: "title", x: x + width / 2, y: y + (edge.short ? 19 : 27), "text-anchor": "middle" }, "tokens"],
-    ["text", { class: "shape", x: x + width / 2, y: y + 34, "text-anchor": "middle" }, shortened(edge.short || "", 11)]];
+    ["text", { class: "title", x: x + width / 2, y: y + (shape ? 19 : 27), "text-anchor": "middle" }, "tokens"],
+    ["text", { class: "shape", x: x + width / 2, y: y + 34, "text-anchor": "middle" }, shortened(shape, 11)]];
 }
 
 function markers() {
@@ -174,5 +174,5 @@ function drawing(index, state, laid) {
   const draw = (box) => drawBox(index, box, laid.boxes[box.id], state);
   return ["g", { class: `drawing${state.plain ? " plain" : ""}`, role: "tree", "aria-label": index.scene.name }, markers(),
     ["g", {}, ...boxes.filter(open).map(ground)], ["g", { class: "edges" }, ...lines],
-    ["g", {}, ...boxes.map(draw), ...Object.entries(laid.tokens || {}).map(([id, place]) => tokens(index, id, place))]];
+    ["g", {}, ...boxes.map(draw), ...Object.entries(laid.tokens || {}).map(([id, place]) => tokens(index, state, id, place))]];
 }

@@ -79,6 +79,7 @@ class Pane {
       }
       this.view.show(true);
       this.settle();
+      if (this.app.settled) this.app.settled();
       if (focus) this.focus(focus);
     });
     return this.queue;

@@ -20,7 +20,7 @@ class View {
     if (!width) return;
     this.fitted = true;
     const room = Math.min((width - 24) / this.size[0], (height - 24) / this.size[1]);
-    const least = readable ? READABLE : 0.03;
+    const least = readable ? Math.max(READABLE, Math.min(0.9, (width - 24) / this.size[0])) : 0.03;
     this.scale = Math.min(1.1, Math.max(room, least));
     this.x = (width - this.size[0] * this.scale) / 2;
     this.y = Math.max(12, (height - this.size[1] * this.scale) / 2);

@@ -98,8 +98,9 @@ def fold_below(boxes: Iterable[Box], depth: int) -> tuple[Box, ...]:
     """Fold what is deeper than some levels. A repeat of one box is one level with it."""
     if depth <= 0:
         return tuple(replace(box, folded=bool(box.children)) for box in boxes)
-    return tuple(replace(box, children=fold_below(box.children, depth - (not _is_one_frame(box)))) for box in boxes)
+    return tuple(replace(box, children=fold_below(box.children, depth - (not is_one_frame(box)))) for box in boxes)
 
 
-def _is_one_frame(box: Box) -> bool:
+def is_one_frame(box: Box) -> bool:
+    """Whether a repeat is drawn as the one box that it repeats."""
     return box.kind == "repeat" and box.period == 1 and bool(box.children[0].children)
