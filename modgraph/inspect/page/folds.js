@@ -1,7 +1,7 @@
 // Which boxes are unfolded at first, or when all are asked for.
 
 const READABLE = 9 / 11; // the least scale at first: the smallest text then has nine pixels
-const MOST_LAYOUTS = 8, MOST_BOXES = 60;
+const MOST_LAYOUTS = 6, MOST_BOXES = 60;
 
 function foldedAll(without = LEFT_OUT) {
   return { open: new Set(), all: new Set(), without: new Set(without) };
@@ -27,7 +27,7 @@ function unfoldedToDepth(scene, without) {
 // The first look: groups are unfolded from the outside in, as long as the drawing fits into `room` [width, height] at a
 // scale that one can read; losses are left out where otherwise nothing fits. `layout` resolves to the positions of a state.
 async function firstLook(index, layout, room, without, isWanted = () => true) {
-  const look = await unfoldInto(index, layout, room, without, isWanted);
+  const look = await unfoldInto(index, layout, room, [...without], isWanted);
   if (look.state.open.size > 1 && look.laid.width <= room[0]) return look;
   const bare = await unfoldInto(index, layout, room, [...without, "losses"], isWanted);
   const isBetter = bare.state.open.size > look.state.open.size || (look.laid.width > room[0] && bare.laid.width < look.laid.width);
@@ -36,6 +36,7 @@ async function firstLook(index, layout, room, without, isWanted = () => true) {
 
 async function unfoldInto(index, layout, room, without, isWanted) {
   let state = foldedAll(without), laid = await layout(state), layouts = 1;
+  if (laid.width > room[0] && !without.includes("losses")) return { state, laid };
   const limit = [Math.max(room[0], laid.width), Math.max(room[1], laid.height)];
   const attempt = async (boxes) => {
     const next = { ...state, open: new Set(state.open), all: new Set(state.all) };
