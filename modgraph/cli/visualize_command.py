@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     # without a path, a page in the current folder, called as the architecture
     path = Path(options.output or f"{Path(options.architecture).resolve().stem or 'model'}.html")
-    look = check_options(options.depth, options.direction, options.without, options.lengths)
-    check_drawing(path, options.force, look)
-    print(f"wrote {Drawing(open_architecture(options.architecture, options), look).write(path, options.force)}")
+    wanted = check_options(options.depth, options.direction, options.without, options.lengths)
+    check_drawing(path, options.force, wanted)
+    print(f"wrote {Drawing(open_architecture(options.architecture, options), wanted).write(path, options.force)}")
     return 0

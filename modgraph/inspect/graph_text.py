@@ -21,7 +21,7 @@ Place = tuple[tuple[str, int], ...]  # the repeats that a box stands in, and in 
 
 def select(scene: Scene, options: DrawingOptions) -> Scene:
     """The boxes and edges that a drawing with some options has, routes beside their routers and pools."""
-    left_out = options.left_out()
+    left_out = options.list_left_out()
 
     def keep(boxes: tuple[Box, ...]) -> Iterator[Box]:
         for box in boxes:
@@ -124,13 +124,13 @@ def write_dot(scene: Scene, options: DrawingOptions = FITTING) -> str:
         name = "" if box.kind == "op" and box.label in title_of(box) else box.label
         label = quote_dot("\n".join(dict.fromkeys(filter(None, [title_of(box), name, box.short]))))
         fill, line = colours_of(box.kind)
-        looks = f'shape={DOT_SHAPES.get(box.kind, "box")}, class={box.kind}, fillcolor="{fill}", color="{line}"'
-        return f"{quote_dot(box.id)} [label={label}, {looks}];"
+        colours = f'shape={DOT_SHAPES.get(box.kind, "box")}, class={box.kind}, fillcolor="{fill}", color="{line}"'
+        return f"{quote_dot(box.id)} [label={label}, {colours}];"
 
     def group(box: Box) -> str:
         fill, line = colours_of(box.kind)
-        looks = f'style="filled,rounded"; fillcolor="{fill}"; color="{line}";'
-        heading = f"label={quote_dot(title_of(box))}; class={box.kind}; {looks}"
+        colours = f'style="filled,rounded"; fillcolor="{fill}"; color="{line}";'
+        heading = f"label={quote_dot(title_of(box))}; class={box.kind}; {colours}"
         return f"subgraph {quote_dot('cluster_' + box.id)} {{\n  {heading}"
 
     def line_of(edge: Edge) -> str:

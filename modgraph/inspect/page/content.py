@@ -129,7 +129,7 @@ class DrawingOptions:
     without: tuple[str, ...] = ()
     lengths: bool = False
 
-    def left_out(self) -> list[str]:
+    def list_left_out(self) -> list[str]:
         """All that is left out."""
         return [*self.without, *["lengths"] * (not self.lengths)]
 

@@ -151,15 +151,15 @@ def render(
     boxes with a load. A `plain` drawing has no signs that fold. Raises `ModgraphError` where V8 cannot start.
     """
     engine = _engine()
-    look = {
+    settings = {
         "room": room,
         "isDeep": options.depth is not None,
         "direction": options.direction,
-        "without": options.left_out(),
+        "without": options.list_left_out(),
         "plain": plain,
         "routes": routes,
     }
-    engine.eval(f"render({json.dumps(pane)}, {json.dumps(look)}); 0")
+    engine.eval(f"render({json.dumps(pane)}, {json.dumps(settings)}); 0")
     while engine.eval("proceed()"):
         pass
     result: Any = engine.eval("rendered")

@@ -24,8 +24,8 @@ class BadDrawingOption(Diagnostic, code="MG950"):
 class MeaninglessDrawingOption(Diagnostic, code="MG951"):
     """Graphs for graphviz and Mermaid do not say how many parameters a box has; Mermaid has shapes at edges alone."""
 
-    message = 'without {what} means nothing for "{path}", which never has them'
-    help = "leave it out, or draw a picture (.svg) or a page (.html)"
+    message = 'cannot leave out {what} in "{path}": its format never has them'
+    help = "drop the option, or draw a picture (.svg) or a page (.html)"
 
 
 class UnknownDrawingSuffix(Diagnostic, code="MG140"):

@@ -29,8 +29,8 @@ LEAST = 9  # pixels of a text
 def test_text_of_nine_pixels_fits_across_a_page_of_every_spec(path: Path) -> None:
     pane = Pane(scene_of(load(path).ir))
     room = room_of(1, has_source=True)
-    laid = render(pane.as_json(), room, pane.options)["laid"]
-    assert laid["width"] <= room[0], f"{laid['width']} pixels do not fit, {room[0]} do"
+    layout = render(pane.as_json(), room, pane.options)["laid"]
+    assert layout["width"] <= room[0], f"{layout['width']} pixels do not fit, {room[0]} do"
 
 
 def written(folder: Path, name: str, options: DrawingOptions = FITTING) -> Path:
@@ -83,7 +83,7 @@ def test_a_phone_folds_until_the_drawing_fits_across(browser: Browser, folder: P
         assert smallest_text(page) >= LEAST - 0.01
 
 
-def test_unfolding_all_keeps_the_selected_box_in_its_place_and_readable(mixtral: Page) -> None:
+def test_unfolding_all_keeps_a_box_in_its_place_and_readable(mixtral: Page) -> None:
     box = mixtral.locator('.box[data-id="embed_tokens"]')
     box.click()
     mixtral.get_by_role("button", name="zoom out").click()
@@ -122,9 +122,9 @@ def test_a_route_has_tokens_router_and_modules_side_by_side(mixtral: Page) -> No
     tokens, router, modules = (place for place in places if place is not None)
     assert tokens["x"] + tokens["width"] < router["x"]
     assert router["x"] + router["width"] < modules["x"]
-    shown = mixtral.locator(".module").count()
-    assert 1 < shown < 8, "the first and the last of eight"
-    assert mixtral.locator(".strand").count() == shown
+    count = mixtral.locator(".module").count()
+    assert 1 < count < 8, "the first and the last of eight"
+    assert mixtral.locator(".strand").count() == count
 
 
 def test_panes_resize_by_keys_and_keep_their_width(mixtral: Page) -> None:
@@ -151,7 +151,7 @@ def test_panes_resize_by_keys_and_keep_their_width(mixtral: Page) -> None:
     assert again["width"] - narrower["width"] == pytest.approx(50, abs=2)
 
 
-def test_long_lines_wrap_beside_their_numbers(mixtral: Page) -> None:
+def test_long_lines_wrap_next_to_their_numbers(mixtral: Page) -> None:
     assert mixtral.evaluate(
         "(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)(document.querySelector('.source'))"
     )
@@ -199,7 +199,7 @@ def test_depth_says_how_many_levels_are_unfolded() -> None:
     assert lengths == sorted(set(lengths))
 
 
-def test_a_direction_turns_the_drawing() -> None:
+def test_a_direction_changes_where_values_go() -> None:
     sides = [
         [float(root.get(side, 0)) for side in ("width", "height")]
         for root in (
@@ -212,7 +212,7 @@ def test_a_direction_turns_the_drawing() -> None:
     assert "flowchart LR" in write_mermaid(scene(), DrawingOptions(direction="right"))
 
 
-def test_without_losses_nothing_is_drawn_that_serves_them_alone() -> None:
+def test_without_losses_nothing_that_serves_only_them_is_rendered() -> None:
     whole = scene()
     gone = {box.id for box in whole.walk() if box.kind in ("loss", "target")} | {"layers.0.shares.multiply"}
     for draw, boxes in ((write_svg, boxes_of), (write_dot, boxes_of_dot)):
@@ -223,7 +223,7 @@ def test_without_losses_nothing_is_drawn_that_serves_them_alone() -> None:
     assert "loss" not in write_mermaid(whole, DrawingOptions(without=("losses",)))
 
 
-def test_shapes_parameters_and_lengths_are_left_out_or_drawn() -> None:
+def test_shapes_parameters_and_lengths_are_left_out_or_rendered() -> None:
     whole = scene()
     assert "time×32" in write_svg(whole)
     assert "time×32" not in write_svg(whole, DrawingOptions(without=("shapes",)))
