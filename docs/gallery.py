@@ -20,6 +20,7 @@ DOCS = Path(__file__).parent
 PAGE = DOCS / "gallery.md"
 PICTURES = DOCS / "pictures/gallery"
 RULE = "\n---\n\n"
+ROOM = (760, 1000)  # pixels of a picture
 ROUTING = ("pool", "router", "route")
 HEAD = """# Gallery
 
@@ -37,15 +38,13 @@ pictures leave out losses and noise, and fold what routes nothing.
 
 @dataclass(frozen=True)
 class Entry:
-    """A spec of the gallery: its name below `specs`, the paper and its address, a section of the results, and the
-    approximate number of unfolded boxes in its picture."""
+    """A spec of the gallery: its name below `specs`, the paper and its address, and a section of the results."""
 
     name: str
     title: str
     sentence: str
     paper: tuple[str, str]
     results: str = ""
-    boxes: int = 18
 
     @property
     def anchor(self) -> str:
@@ -76,7 +75,7 @@ class Entry:
         graph = apply_passes(self.program.ir, (InferenceOnly(), Prune()))
         scene = scene_of(graph)
         routing = any(box.kind in ROUTING for box in scene.walk())
-        return write_svg(fold(scene) if routing else scene, self.boxes)
+        return write_svg(fold(scene) if routing else scene, room=ROOM)
 
 
 def fold(scene: Scene) -> Scene:
@@ -136,7 +135,6 @@ ENTRIES = (
         "A GRU whose candidate state comes from a module that the controller samples at every word.",
         MODULAR,
         "modular-networks-kirsch-et-al-neurips-2018",
-        boxes=22,
     ),
     Entry(
         "story",
@@ -151,7 +149,6 @@ ENTRIES = (
         "Three convolutions and two linear layers, each sampled from a pool of its own.",
         MODULAR,
         "modular-networks-kirsch-et-al-neurips-2018",
-        boxes=20,
     ),
     Entry(
         "gmoe",
@@ -173,7 +170,6 @@ ENTRIES = (
         "A frozen ViT-B/16 whose last three blocks add adapters when a batch of images is novel to the existing ones.",
         SEMA,
         "sema-wang-et-al-cvpr-2025",
-        boxes=20,
     ),
     Entry(
         "sema_backbone",
@@ -181,7 +177,6 @@ ENTRIES = (
         "The small vision transformer that SEMA starts from in the tasks on digits and clothes.",
         SEMA,
         "sema-wang-et-al-cvpr-2025",
-        boxes=20,
     ),
     Entry(
         "mt_rmn",
@@ -189,7 +184,6 @@ ENTRIES = (
         "At every step of a sequence, each of four tasks chooses the sub-encoders that it reads.",
         MT_RMN,
         "mt-rmn-xu-et-al-aaai-2021",
-        boxes=26,
     ),
     Entry(
         "zoo/mixtral",
@@ -218,7 +212,6 @@ ENTRIES = (
         "A language model with windows in every other layer, a sink for each head, and clamped experts; its "
         "[map](guides/published-weights.md) reads the published weights, of 4 bits too.",
         ("OpenAI, gpt-oss-120b & gpt-oss-20b Model Card, 2025", "https://arxiv.org/abs/2508.10925"),
-        boxes=26,
     ),
     Entry(
         "zoo/qwen3_next",
@@ -226,14 +219,12 @@ ENTRIES = (
         "A language model whose layers keep a matrix for each head, by the gated delta rule, and each fourth attends; "
         "its [map](guides/published-weights.md) reads the published weights.",
         ("Yang et al., Gated Delta Networks, ICLR 2025", "https://arxiv.org/abs/2412.06464"),
-        boxes=26,
     ),
     Entry(
         "zoo/switch",
         "Switch Transformer",
         "A language model in which each token goes to one expert, which drops what exceeds its capacity in training.",
         ("Fedus et al., Switch Transformers, JMLR 2022", "https://arxiv.org/abs/2101.03961"),
-        boxes=22,
     ),
     Entry(
         "zoo/expert_choice",
@@ -243,35 +234,30 @@ ENTRIES = (
             "Zhou et al., Mixture-of-Experts with Expert Choice Routing, NeurIPS 2022",
             "https://arxiv.org/abs/2202.09368",
         ),
-        boxes=24,
     ),
     Entry(
         "zoo/soft_moe",
         "Soft mixture of experts",
         "Experts read weighted means of the tokens, and tokens weighted means of the results: nothing is discrete.",
         ("Puigcerver et al., From Sparse to Soft Mixtures of Experts, ICLR 2024", "https://arxiv.org/abs/2308.00951"),
-        boxes=24,
     ),
     Entry(
         "zoo/gcn",
         "Graph convolution",
         "Two layers that send each node's value along edges, weighted by the numbers of edges at both ends.",
         ("Kipf and Welling, Semi-Supervised Classification with GCNs, ICLR 2017", "https://arxiv.org/abs/1609.02907"),
-        boxes=24,
     ),
     Entry(
         "zoo/gat",
         "Graph attention",
         "Two layers of attention over the edges of each node, with scores of the values at both ends.",
         ("Veličković et al., Graph Attention Networks, ICLR 2018", "https://arxiv.org/abs/1710.10903"),
-        boxes=24,
     ),
     Entry(
         "zoo/graph_moe",
         "Mixture of experts on graphs",
         "Experts see neighbours, or those of neighbours too, and each node chooses two of four.",
         ("Wang et al., Graph Mixture of Experts, NeurIPS 2023", "https://arxiv.org/abs/2304.02806"),
-        boxes=24,
     ),
 )
 

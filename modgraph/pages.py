@@ -10,7 +10,7 @@ from modgraph.files import read_file
 from modgraph.inspect.diff import Side, compare_sides
 from modgraph.inspect.diff.architecture_diff import drop_marks
 from modgraph.inspect.diff.html import build_panes
-from modgraph.inspect.page.content import Curve, Curves, Pane, Section
+from modgraph.inspect.page.content import FITTING, Curve, Curves, DrawingOptions, Pane, Section
 from modgraph.inspect.page.document import page_of, page_of_levels
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
@@ -24,9 +24,9 @@ from modgraph.store.stored_trace import read_trace
 ABOUT = ("step", "epoch", "split", "task", "phase")  # keys of a record besides metrics
 
 
-def write_page_of_architecture(architecture: Architecture) -> str:
+def write_page_of_architecture(architecture: Architecture, options: DrawingOptions = FITTING) -> str:
     """Build the page of a spec, a run or a bundle. Raises `ModgraphError` where a run's records are damaged."""
-    run, pane = architecture.run, Pane(scene_of(architecture.graph), architecture.source)
+    run, pane = architecture.run, Pane(scene_of(architecture.graph), architecture.source, options=options)
     if run is None or architecture.kind is not Kind.RUN:
         return page_of(pane.scene.name, [pane])
     check_logs(run)
@@ -45,17 +45,19 @@ def write_page_of_architecture(architecture: Architecture) -> str:
         notes.append(f"The trace is of an older model; make it anew: modgraph trace {architecture.label}")
     *earlier, now = _panes(architecture, run) or [pane]
     loads = {} if trace is None else find_loads(trace.content)
-    return page_of(architecture.graph.name, [*earlier, replace(now, loads=loads, notes=notes)], sections)
+    return page_of(
+        architecture.graph.name, [*earlier, replace(now, loads=loads, notes=notes, options=options)], sections
+    )
 
 
-def write_notebook_view(architecture: Architecture) -> str:
+def write_notebook_view(architecture: Architecture, options: DrawingOptions = FITTING) -> str:
     """Build a small page of a graph for a notebook, which unfolds in levels, without the data of a run."""
     pane = Pane(scene_of(architecture.graph), architecture.source)
     run = architecture.run if architecture.kind is Kind.RUN else None
     panes = [pane] if run is None else [*_panes(architecture, run)] or [pane]
     more = "" if run is None else ", with its metrics and trace"
     hint = f'Here boxes unfold level by level. The whole page{more}: visualize("page.html").'
-    return page_of_levels(architecture.graph.name, [*panes[:-1], replace(panes[-1], notes=[hint])])
+    return page_of_levels(architecture.graph.name, [*panes[:-1], replace(panes[-1], notes=[hint], options=options)])
 
 
 def _panes(architecture: Architecture, run: RunDirectory) -> Sequence[Pane]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,15 +85,25 @@ class Program:
 
         return differences(self.architecture(), to_architecture(other), lengths)
 
-    def visualize(self, path: str | Path | None = None, force: bool = False) -> Drawing:
+    def visualize(
+        self,
+        path: str | Path | None = None,
+        force: bool = False,
+        *,
+        depth: int | None = None,
+        direction: str = "down",
+        without: str | Sequence[str] = (),
+        lengths: bool = False,
+    ) -> Drawing:
         """The graph as a drawing, which a notebook shows; with a path written there: a page to explore (`.html`), a
         picture (`.svg`), graphviz (`.dot`), Mermaid (`.mmd`).
 
-        Raises `ModgraphError` for another suffix, and for a file that modgraph did not write, unless `force` is true.
+        The options are those of `modgraph.visualize`. Raises `ModgraphError` for another suffix or option, and for a
+        file that modgraph did not write, unless `force` is true.
         """
-        from modgraph.drawings import draw
+        from modgraph.drawings import check_options, draw
 
-        return draw(self, path, force)
+        return draw(self, path, force, check_options(depth, direction, without, lengths))
 
     def memory(self, batch: int = 1, optimizer: str = "adam", precision: str = "float32", **lengths: int) -> Memory:
         """Bytes of a training step, axes of any length as `cost` takes them: measured on tensors without numbers.

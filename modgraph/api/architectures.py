@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from modgraph.differences import HasArchitecture, differences, to_architecture
-from modgraph.drawings import Drawing, draw
+from modgraph.drawings import Drawing, check_options, draw
 from modgraph.inspect.diff import Comparison
 
 Holder = HasArchitecture | str | Path
@@ -21,11 +22,24 @@ def diff(before: Holder, after: Holder, **lengths: int) -> Comparison:
     return differences(to_architecture(before), to_architecture(after), lengths)
 
 
-def visualize(architecture: Holder, path: str | Path | None = None, force: bool = False) -> Drawing:
+def visualize(
+    architecture: Holder,
+    path: str | Path | None = None,
+    force: bool = False,
+    *,
+    depth: int | None = None,
+    direction: str = "down",
+    without: str | Sequence[str] = (),
+    lengths: bool = False,
+) -> Drawing:
     """The graph of a `Program`, a `Run`, or of what stands at a path, as a drawing that a notebook shows.
 
     With a path it is written there: a page to explore (`.html`), a picture (`.svg`), graphviz (`.dot`), Mermaid
-    (`.mmd`). Raises `ModgraphError` for another suffix and for a file that modgraph did not write, unless `force` is
-    true, and `TypeError` for what has no architecture.
+    (`.mmd`). Raises `ModgraphError` for another suffix or option and for a file that modgraph did not write, unless
+    `force` is true, and `TypeError` for what has no architecture.
+
+    A drawing unfolds boxes to a `depth`, or as many as can be read at once, and lets values go `down` or to the
+    `right`. It can be `without` losses, shapes or parameters (one, or several), and has edges from `lengths` of axes on
+    request.
     """
-    return draw(architecture, path, force)
+    return draw(architecture, path, force, check_options(depth, direction, without, lengths))

@@ -179,12 +179,21 @@ class Run(StoredRun):
 
         return differences(self.architecture(), to_architecture(other), lengths)
 
-    def visualize(self, path: str | Path | None = None, force: bool = False) -> Drawing:
+    def visualize(
+        self,
+        path: str | Path | None = None,
+        force: bool = False,
+        *,
+        depth: int | None = None,
+        direction: str = "down",
+        without: str | Sequence[str] = (),
+        lengths: bool = False,
+    ) -> Drawing:
         """The graph with what was measured and traced, as a drawing that a notebook shows; with a path written there
-        (`.html`, `.svg`, `.dot`, `.mmd`). Raises `ModgraphError`."""
-        from modgraph.drawings import draw
+        (`.html`, `.svg`, `.dot`, `.mmd`). The options are those of `modgraph.visualize`. Raises `ModgraphError`."""
+        from modgraph.drawings import check_options, draw
 
-        return draw(self, path, force)
+        return draw(self, path, force, check_options(depth, direction, without, lengths))
 
     def architecture(self) -> Architecture:
         """The run as readers of files take it."""

@@ -19,7 +19,7 @@ from modgraph.data import Arrays
 from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError
 from modgraph.extras import require
-from modgraph.inspect.page.content import Pane
+from modgraph.inspect.page.content import FITTING, Pane
 from modgraph.inspect.page.document import read_style_of_drawing, render, text_of
 from modgraph.inspect.page.libraries import Library
 from modgraph.inspect.quote import escape_html
@@ -34,6 +34,7 @@ from modgraph.web.folder import FORMAT, PAGE, RECORD, check_place, list_files_in
 
 GRAPH_SCRIPTS = (
     "scene.js",
+    "folds.js",
     "layout.js",
     "draw.js",
     "dom.js",
@@ -43,8 +44,7 @@ GRAPH_SCRIPTS = (
     "charts.js",
     "live.js",
 )
-BUDGETS = (60, 30, 15, 6, 0)  # boxes on the way to routes that are unfolded at first; fewer if the drawing is too wide
-WIDEST = 1100  # pixels, before the drawing is scaled to fit
+ROOM = (760, 1400)  # pixels of a drawing whose unfolded boxes can be read at once
 MODULE = "modgraph_web"  # the folder of the runtime, as the scripts of the page name it
 MODEL, EXAMPLES = "model.onnx", "examples.json"
 COMPILED = ".wasm"
@@ -164,8 +164,7 @@ def _pane(graph: Graph, routes: list[dict[str, Any]]) -> dict[str, Any]:
     for box in pending:
         box.pop("lines", None)
         pending += box.get("children", ())
-    drawings = (render(pane, budget, bool(routes)) for budget in BUDGETS)
-    drawing = next(each for each in drawings if each["laid"]["width"] <= WIDEST or not each["state"]["open"])
+    drawing = render(pane, ROOM, FITTING, routes=bool(routes))
     return pane | {"sources": [], "state": drawing["state"], "laid": drawing["laid"]}
 
 

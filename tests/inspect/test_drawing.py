@@ -13,7 +13,8 @@ import pytest
 from py_mini_racer import MiniRacer
 
 from modgraph.cli import main
-from modgraph.inspect.drawing import write_dot, write_mermaid, write_svg
+from modgraph.inspect.drawing import write_svg
+from modgraph.inspect.graph_text import write_dot, write_mermaid
 from modgraph.inspect.page import document
 from modgraph.inspect.scene import Box, Scene, scene_of
 from modgraph.program import load, loads

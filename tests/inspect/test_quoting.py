@@ -22,7 +22,8 @@ import modgraph
 from modgraph.cli import main
 from modgraph.declare import format_value
 from modgraph.diagnostics import Source
-from modgraph.inspect.drawing import write_dot, write_mermaid, write_svg
+from modgraph.inspect.drawing import write_svg
+from modgraph.inspect.graph_text import write_dot, write_mermaid
 from modgraph.inspect.page.content import Pane, Section, Text
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.quote import UNSEEN, escape_html, quote_dot, quote_mermaid, script_json

@@ -81,12 +81,12 @@ def test_a_traced_run_displays_loads_and_traffic(run: Path, tmp_path: Path, brow
     shares = trace["routes"]["expert"]["rounds"][-1]["use"]
     with quiet_page(browser, path) as page:
         page.keyboard.press("f")
-        for id in ("expert", "logits.expert"):
-            titles = page.locator(f'.box[data-id="{id}"] .load title').all_text_contents()
-            assert titles == [f"module {at}: {100 * share:.1f} %" for at, share in enumerate(shares)]
+        wanted = [f"module {at}: {100 * share:.1f} %" for at, share in enumerate(shares)]
+        assert page.locator('.box[data-id="expert"] .load title').all_text_contents() == wanted
+        assert page.locator(".strand title").all_text_contents() == wanted
         widths = page.eval_on_selector_all(".strand", "all => all.map((one) => +one.getAttribute('stroke-width'))")
-        assert widths == pytest.approx([max(0.4, 12 * share) for share in shares], abs=0.01)
-        page.locator('.box[data-id="logits.expert"]').click()
+        assert widths == pytest.approx([0.8 + 11 * share for share in shares], abs=0.01)
+        page.locator('.box[data-id="logits.expert"] > .title').click()
         expect(page.locator(".panel")).to_contain_text(f"{100 * shares[0]:.1f} %")
         page.get_by_role("tab", name="Data").click()
         expect(page.locator(".charts")).to_contain_text("accuracy")
@@ -123,4 +123,4 @@ def test_drawings_of_programs_and_runs_are_pages_in_notebooks(run: Path, tmp_pat
             fitted = re.compile(r"translate\([1-9].*\) scale\(.*\)")
             expect(frame.locator(".canvas > svg > .drawing")).to_have_attribute("transform", fitted)
             frame.locator('[data-fold="expert"]').click()
-            expect(frame.locator('.box[data-id="expert"]')).to_have_attribute("aria-expanded", "false")
+            expect(frame.locator('.box[data-id="expert"]')).to_have_attribute("aria-expanded", "true")

@@ -23,10 +23,32 @@ class App {
     this.buttons();
     this.keys();
     followTheme();
+    this.splitters();
     this.panes.forEach((pane) => pane.view.fit(true));
+    this.choices();
     this.overview();
     addEventListener("resize", () => this.panes.forEach(({ view }) => (view.fitted ? view.show(true) : view.fit(true))));
-    if (document.getElementById("elk")) setTimeout(layouter, 400);
+    const warm = () => document.getElementById("elk") && layouter();
+    setTimeout(() => (this.panes.length > 1 ? warm() : this.panes[0].fitFolds().then(warm)), 100);
+  }
+  splitters() {
+    this.panel.before(splitter("panel", "width of the details", -1));
+    const [{ canvas, data }] = this.panes;
+    if (this.panes.length === 1 && data.sources.length) canvas.before(splitter("source", "width of the spec", 1));
+  }
+  // What the drawing may be without, where there is some.
+  choices() {
+    const has = { losses: (pane) => pane.index.order.some((box) => box.serves === "losses"), lengths: (pane) => pane.data.scene.edges.some((edge) => edge.kind === "length") };
+    document.querySelectorAll("[data-kind]").forEach((input) => {
+      const { kind } = input.dataset;
+      input.closest("label").hidden = !this.panes.some((pane) => !pane.data.levels && has[kind](pane));
+      input.addEventListener("change", () => this.panes.forEach((pane) => pane.leave(kind, !input.checked)));
+    });
+    this.settled();
+  }
+  // After each drawing: what is in it.
+  settled() {
+    document.querySelectorAll("[data-kind]").forEach((input) => (input.checked = !isWithout(this.panes[0].state, input.dataset.kind)));
   }
   overview() {
     this.panel.replaceChildren(...this.panes.flatMap(overviewOf));

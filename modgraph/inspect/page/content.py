@@ -6,11 +6,12 @@ import base64
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from modgraph.diagnostics import Source
 from modgraph.inspect.scene import Scene
+from modgraph.inspect.scene.arrange import fold_below
 
 Cell = str | int | float | None
 
@@ -154,6 +155,28 @@ class Section:
         return {"title": self.title, "content": content, "nodes": list(self.nodes)}
 
 
+Direction = Literal["down", "right"]
+LEFT_OUT = ("losses", "shapes", "parameters")  # what a drawing can do without
+
+
+@dataclass(frozen=True)
+class DrawingOptions:
+    """What a drawing has: boxes to a `depth`, or as many as fit; a `direction` of values; everything but what it is
+    `without`; edges from `lengths` of axes."""
+
+    depth: int | None = None
+    direction: Direction = "down"
+    without: tuple[str, ...] = ()
+    lengths: bool = False
+
+    def list_left_out(self) -> list[str]:
+        """All that is left out."""
+        return [*self.without, *["lengths"] * (not self.lengths)]
+
+
+FITTING = DrawingOptions()  # what can be read at once
+
+
 Kind = Literal["added", "removed", "changed", "moved"]
 
 
@@ -183,6 +206,7 @@ class Pane:
     loads: Mapping[str, Sequence[float]] = field(default_factory=dict)
     label: str = ""
     notes: Sequence[str] = ()
+    options: DrawingOptions = FITTING
 
     def sources(self) -> list[Source]:
         """The texts next to the drawing: the pane's own, then those of imported nodes."""
@@ -190,9 +214,13 @@ class Pane:
         known = {source.label for source in own}
         return own + [source for source in self.scene.sources if source.label not in known]
 
+    def _scene(self) -> Scene:
+        depth = self.options.depth
+        return self.scene if depth is None else replace(self.scene, boxes=fold_below(self.scene.boxes, depth))
+
     def as_json(self) -> dict[str, Any]:
         return {
-            "scene": self.scene.as_json() | {"sources": []},
+            "scene": self._scene().as_json() | {"sources": []},
             "sources": [{"name": source.label, "text": source.text} for source in self.sources()],
             "marks": {id: asdict(mark) for id, mark in self.marks.items()},
             "loads": {id: [float(share) for share in shares] for id, shares in self.loads.items()},

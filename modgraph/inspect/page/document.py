@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from modgraph.diagnostics import ModgraphError
 from modgraph.extras import require
 from modgraph.inspect.charts import CONFIG, describe
-from modgraph.inspect.page.content import Pane, Section
+from modgraph.inspect.page.content import DrawingOptions, Pane, Section
 from modgraph.inspect.page.errors import TooFewAddresses
 from modgraph.inspect.page.libraries import Library
 from modgraph.inspect.quote import escape_html, script_json
@@ -26,23 +27,28 @@ from modgraph.version import VERSION
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
-SCRIPTS = (
-    "scene.js layout.js draw.js dom.js packed.js theme.js zoom.js source.js panel.js pane.js levels.js charts.js app.js"
-).split()
+DRAWER = ("scene.js", "folds.js", "layout.js", "draw.js")
+VIEWER = ("dom.js", "packed.js", "theme.js", "splitter.js", "zoom.js", "source.js", "panel.js", "pane.js", "levels.js")
+SCRIPTS = (*DRAWER, *VIEWER, "charts.js", "app.js")
+Room = tuple[float, float]  # width and height of a drawing at full size
+Extent = Room | int | None
 TAB_OF_DATA = '<button type="button" role="tab" class="" data-do="tab" data-tab="charts">Data</button>'
 ADDRESSES = 2**40  # bytes: V8 reserves more, accepts less, and ends the process with too little
-FIRST_BOXES = 60  # number of boxes unfolded at first, approximately
-BOXES_OF_LEVELS = (8, 25, FIRST_BOXES, 140)  # of pages with levels
-ROOM = (700, 1000)  # pixels of a level that can be read in a notebook
+RENDERER = (*DRAWER, "svg_text.js")
+SCALE = 9 / 11  # at first: the smallest text has 11 pixels at full size, and 9 on the screen
+SCREEN = (1280, 800)  # pixels of a window for which the first unfolding is chosen
+SCREENS = 2  # that a drawing may be high
+BAR, SOURCE, PANEL, MARGIN = 47, 330, 300, 24  # pixels that a page takes from it
+ROOM_OF_LEVELS = (700 / SCALE, 1000 / SCALE)  # of the first level of a page in a notebook
+BOXES_OF_LEVELS = (8, 25, 60, 140)  # unfolded in its other levels, approximately
 MOST_BOXES = 400  # in the finest level
-RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
 
 
 def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ()) -> str:
     """The page: one graph with its source, or two side by side; sections have a tab of their own."""
     data, drawings = [pane.as_json() for pane in panes], list[str]()
-    for record in data:
-        drawing = render(record)
+    for pane, record in zip(panes, data, strict=True):
+        drawing = render(record, room_of(len(panes), bool(pane.sources())), pane.options)
         record |= {"state": drawing["state"], "laid": drawing["laid"]}
         drawings.append(drawing["svg"])
     described = [_section_as_json(section) for section in sections]
@@ -56,8 +62,8 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
 def page_of_levels(title: str, panes: Sequence[Pane]) -> str:
     """The page of one or two graphs that unfold in a few levels, laid out now: small, because it needs no ELK."""
     data = [pane.as_json() for pane in panes]
-    for record in data:
-        levels, first = lay_out_levels(record)
+    for pane, record in zip(panes, data, strict=True):
+        levels, first = lay_out_levels(record, pane.options)
         record |= {"levels": levels, "first": first, **levels[first]}
     content = gzip.compress(json.dumps({"panes": data, "sections": []}).encode(), 9, mtime=0)
     script = f'<script type="text/plain" id="data">{base64.b64encode(content).decode()}</script>'
@@ -98,8 +104,9 @@ def _section_as_json(section: Section) -> dict[str, Any]:
     return record
 
 
+@cache
 def read_colours() -> dict[str, str]:
-    """The colours of light paper, by name."""
+    """The colours of light drawings, by name."""
     return dict(re.findall(r"--([\w-]+): ([^;]+);", text_of("drawing.css")))
 
 
@@ -153,24 +160,26 @@ def _engine() -> MiniRacer:
     return engine
 
 
-def lay_out_levels(pane: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
-    """Lay out a pane in JSON at each level of folding, from coarse to fine, and find the finest that can be read at
-    first sight.
+def lay_out_levels(pane: dict[str, Any], options: DrawingOptions) -> tuple[list[dict[str, Any]], int]:
+    """Lay out a pane in JSON at each level of folding, from coarse to fine, and find the first to display: what can be
+    read at first sight.
 
     A level has a `state` and `laid` positions. The last one has all unfolded, unless that is too much.
     """
-    levels: list[dict[str, Any]] = []
-    first = 0
-    for budget in (*BOXES_OF_LEVELS, None):
-        drawing = render(pane, budget)
-        level = {"state": drawing["state"], "laid": _round(drawing["laid"])}
-        if budget is None and len(level["laid"]["boxes"]) > MOST_BOXES:
-            continue
-        if all(each["state"] != level["state"] for each in levels):
+    first = _lay_out_level(pane, ROOM_OF_LEVELS, options)
+    options = replace(options, depth=None, without=tuple(first["state"]["without"]))
+    others = [_lay_out_level(pane, boxes, options) for boxes in (*BOXES_OF_LEVELS, None)]
+    levels = [first]
+    for level in others:
+        if len(level["laid"]["boxes"]) <= MOST_BOXES and all(each["state"] != level["state"] for each in levels):
             levels.append(level)
-            width, height = level["laid"]["width"], level["laid"]["height"]
-            first = len(levels) - 1 if width <= ROOM[0] and height <= ROOM[1] else first
-    return levels, first
+    levels.sort(key=lambda level: len(level["state"]["open"]))
+    return levels, levels.index(first)
+
+
+def _lay_out_level(pane: dict[str, Any], room: Extent, options: DrawingOptions) -> dict[str, Any]:
+    drawing = render(pane, room, options)
+    return {"state": drawing["state"], "laid": _round(drawing["laid"])}
 
 
 def _round(value: Any) -> Any:
@@ -186,14 +195,34 @@ def _round(value: Any) -> Any:
             return value
 
 
-def render(pane: dict[str, Any], budget: int | None = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
+def room_of(panes: int, has_source: bool) -> Room:
+    """The room for a drawing that can be read in a page."""
+    width = (SCREEN[0] - PANEL) / panes - SOURCE * (has_source and panes == 1)
+    height = (SCREEN[1] - BAR) * (1 if panes == 1 else 0.6)  # of two, the sources stand below
+    return (width - MARGIN) / SCALE, SCREENS * (height - MARGIN) / SCALE
+
+
+def render(
+    pane: dict[str, Any], room: Extent, options: DrawingOptions, plain: bool = False, routes: bool = False
+) -> dict[str, Any]:
     """Lay out and draw a pane in JSON: `state` is the unfolding, `laid` the positions, `svg` the elements.
 
-    About `budget` boxes are unfolded, without a budget all; with `routes`, only those that lead to boxes with a load.
-    Raises `ModgraphError` where V8 cannot start.
+    Without a depth, boxes are unfolded as long as the drawing fits the room, or about a number of boxes, or without a
+    room all; with `routes`, only those that lead to boxes with a load. A `plain` drawing has no signs that fold. Raises
+    `ModgraphError` where V8 cannot start.
     """
     engine = _engine()
-    engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}, {json.dumps(routes)}); 0")
+    settings = {
+        "room": room,
+        "isDeep": options.depth is not None,
+        "direction": options.direction,
+        "without": options.list_left_out(),
+        "plain": plain,
+        "routes": routes,
+    }
+    engine.eval(f"render({json.dumps(pane)}, {json.dumps(settings)}); 0")
+    while engine.eval("proceed()"):
+        pass
     result: Any = engine.eval("rendered")
     assert isinstance(result, str), engine.eval("fault")
     drawing: dict[str, Any] = json.loads(result)

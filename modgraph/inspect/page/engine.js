@@ -5,20 +5,32 @@ var console = {log() {}, warn() {}, error() {}, info() {}};
 function setTimeout(act) { return pending.push(act); }
 function clearTimeout() {}
 
-// What is unfolded, without a budget all, laid out and drawn: `rendered` is there when the queue of timers has run dry.
+// What is unfolded, laid out and drawn: `rendered` is there when the queue of timers has run dry. `look` has the room
+// [width, height], or a number of boxes, or null for all; `isDeep` unfolds what is not folded below a depth; `without`, `direction`, `plain`.
 var rendered = null, fault = null;
-function render(data, budget, routes) {
+function render(data, look) {
   rendered = fault = null;
-  const index = indexed(data.scene);
+  const index = indexed(data.scene), elk = new ELK(), { direction, plain } = look;
   annotate(index, data);
   for (const id of Object.keys(data.marks || {})) if (!index.boxes.has(id)) delete data.marks[id];
-  const isWanted = routes ? leadsToLoad : undefined;
-  const state = budget === null ? unfoldedAll(data.scene) : firstState(data.scene, budget, isWanted);
-  new ELK().layout(elkGraph(index, state)).then((laid) => {
-    const placed = positions(laid);
+  const layout = async (state) => positions(await elk.layout(elkGraph(index, Object.assign(state, { direction, plain }))));
+  const choose = async () => {
+    const { room, without } = look, isWanted = look.routes ? leadsToLoad : undefined;
+    if (!look.isDeep && Array.isArray(room)) return firstLook(index, layout, room, without, isWanted);
+    const all = () => (room === null ? unfoldedAll(data.scene, without) : firstState(data.scene, room, without, isWanted));
+    const state = look.isDeep ? unfoldedToDepth(data.scene, without) : all();
+    return { state, laid: await layout(state) };
+  };
+  choose().then(({ state, laid }) => {
+    const { open, all, without } = state;
     rendered = JSON.stringify({
-      state: {open: [...state.open], all: [...state.all]}, laid: placed, svg: svgText(drawing(index, state, placed)),
+      state: { open: [...open], all: [...all], without: [...without], direction }, laid, svg: svgText(drawing(index, state, laid)),
     });
   }).catch((error) => { fault = String(error && error.stack || error); });
-  for (let turn = 0; pending.length; turn++) pending.shift()();
+}
+
+// Run what waits, and say whether the drawing is still to come: promises go on between two calls.
+function proceed() {
+  while (pending.length) pending.shift()();
+  return rendered === null && fault === null;
 }

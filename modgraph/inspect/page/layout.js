@@ -1,6 +1,6 @@
 // What is visible, as a graph for ELK; text is monospace, so that every machine measures it alike.
 
-const CHARACTER = 7.23, SMALL = 6.03, LONGEST = 34;
+const CHARACTER = 7.23, SMALL = 6.63, LONGEST = 34; // widths of characters in a drawing, of titles and below them
 
 function shortened(text, most) {
   return text.length > most ? text.slice(0, most - 1) + "…" : text;
@@ -13,17 +13,17 @@ function amount(count) {
 }
 
 // The lines of text in a box: what it does, what it is called, what comes out.
-function textsOf(box, isOpen) {
+function textsOf(box, isOpen, state) {
   const does = ["op", "tokenizer", "router", "output"].includes(box.kind) && box.detail;
   const title = shortened(does || box.label, LONGEST);
   const called = does ? shortened(nameBeside(does, box.label), LONGEST) : "";
   if (isGroup(box)) {
     const count = box.count > 1 ? `× ${box.count}` : "";
-    const weights = box.counts && box.counts.parameters ? `${amount(box.counts.parameters)} parameters` : "";
+    const weights = box.counts && box.counts.parameters && !isWithout(state, "parameters") ? `${amount(box.counts.parameters)} parameters` : "";
     return { title, name: isOpen ? "" : [box.kind === "block" ? "" : box.kind, weights].filter(Boolean).join(" · "), shape: "", count };
   }
   const names = { route: `by ${(box.detail || "").split(" by ").pop().split(".").pop()}` };
-  return { title, name: called || names[box.kind] || (box.kind === "op" ? "" : box.kind), shape: box.short || "", count: "" };
+  return { title, name: called || names[box.kind] || (box.kind === "op" ? "" : box.kind), shape: isWithout(state, "shapes") ? "" : box.short || "", count: "" };
 }
 
 // What a box is called, but for what it does, where that is the last part of its name.
@@ -57,40 +57,81 @@ const OPTIONS = {
   "elk.layered.mergeEdges": "false",
 };
 
+// An unfolded route is laid out by itself, from left to right; so are its router and its pool.
+const ROUTE = { ...OPTIONS, "elk.hierarchyHandling": "SEPARATE_CHILDREN", "elk.direction": "RIGHT", "elk.layered.spacing.nodeNodeBetweenLayers": "54" };
+const STACKED = 6, CHIP = [86, 44];
+const MODULE = { most: 6, height: 20, gap: 5, top: 48, name: 26 };
+
+function isStacked(box) {
+  return box.kind === "repeat" || box.count > 1;
+}
+
+// The modules that a folded pool in a route shows, one below the other: -1 stands for those that are left out.
+function modulesOf(box) {
+  const count = box.count > 1 ? box.count : box.children.length, all = [...Array(count).keys()];
+  return count > MODULE.most ? [...all.slice(0, MODULE.most - 2), -1, count - 1] : all;
+}
+
+// What a module of a pool does.
+function insideOf(box) {
+  const model = box.count > 1 ? box.children : box.children[0].children || [];
+  return shortened(model.filter((child) => child.kind !== "input").map((child) => child.detail && child.kind === "op" ? child.detail : child.label).join(" → "), MODULE.name);
+}
+
+function foldedSize(index, box, state) {
+  const texts = textsOf(box, false, state), size = sizeOf(texts);
+  if (isModules(index, box)) {
+    const rows = modulesOf(box).length * (MODULE.height + MODULE.gap);
+    return { width: Math.max(130, sizeOf({ ...texts, name: insideOf(box) }).width + foldRoom(box, state)), height: MODULE.top + rows + 6 };
+  }
+  const stacked = isStacked(box) ? STACKED : 0;
+  return { width: size.width + foldRoom(box, state) + stacked, height: Math.max(size.height, 34) + (box.load ? 14 : 0) + stacked };
+}
+
+function isModules(index, box) {
+  const outer = index.parents.get(box.id);
+  return box.kind === "pool" && Boolean(outer) && isMixture(outer);
+}
+
+// Room for the sign that folds and unfolds; a picture has none.
+function foldRoom(box, state) {
+  return isGroup(box) && !state.plain ? 18 : 0;
+}
+
 function elkGraph(index, state) {
+  const rooms = new Map(), down = { ...OPTIONS, "elk.direction": state.direction === "right" ? "RIGHT" : "DOWN" };
+  for (const edge of visibleEdges(index, state)) {
+    const straight = edge.kind === "carry" ? "0" : "10";
+    if (!rooms.has(edge.room)) rooms.set(edge.room, []);
+    rooms.get(edge.room).push({ id: edge.id, sources: [edge.source], targets: [edge.target], layoutOptions: { "elk.layered.priority.direction": straight } });
+  }
+  const chip = (id) => ({ id: id + TOKENS, width: CHIP[0], height: CHIP[1] });
   const node = (box) => {
-    const isOpen = isGroup(box) && state.open.has(box.id);
-    const texts = textsOf(box, isOpen), size = sizeOf(texts);
-    if (!isOpen) {
-      const stacked = box.kind === "repeat" || box.count > 1 ? 6 : 0;
-      return { id: box.id, width: size.width + (isGroup(box) ? 18 : 0) + stacked, height: Math.max(size.height, 34) + (box.load ? 14 : 0) + stacked };
-    }
-    const children = drawnChildren(box, state).map(node);
+    if (!isGroup(box) || !state.open.has(box.id)) return { id: box.id, ...foldedSize(index, box, state) };
+    const size = sizeOf(textsOf(box, true, state));
+    const children = drawnChildren(box, state).map(node), outer = index.parents.get(box.id);
+    const isRoom = isMixture(box) || (outer && isMixture(outer));
+    if (isRoom && box.kind !== "pool") children.unshift(chip(box.id));
     const needed = size.width + 26 + (box.kind === "block" ? 0 : box.kind.length * SMALL + 8);
     const inside = Math.max(...children.map((child) => child.width || child.least)) + 32;
     const beside = 16 + Math.max(0, needed - inside) / 2;
-    const padding = `[top=42,left=${beside},bottom=${box.load ? 26 : 16},right=${beside}]`;
-    return { id: box.id, children, least: Math.max(needed, inside), layoutOptions: { "elk.padding": padding } };
+    const padding = `[top=42,left=${beside},bottom=${box.load && !isMixture(box) ? 26 : 16},right=${beside}]`;
+    const options = isMixture(box) ? ROUTE : isRoom ? down : {};
+    return { id: box.id, children, least: Math.max(needed, inside), edges: rooms.get(box.id) || [], layoutOptions: { ...options, "elk.padding": padding } };
   };
-  const edges = visibleEdges(index, state).map((edge) => {
-    const back = edge.kind === "carry";
-    return { id: edge.id, sources: [edge.source], targets: [edge.target], edge,
-             layoutOptions: back ? { "elk.layered.priority.direction": "0" } : { "elk.layered.priority.direction": "10" } };
-  });
-  return { id: "", layoutOptions: OPTIONS, children: index.scene.boxes.map(node), edges };
+  return { id: "", layoutOptions: down, children: kept(index.scene.boxes, state).map(node), edges: rooms.get("") || [] };
 }
 
-// Positions of boxes and edges, from what ELK gives: {width, height, boxes: {id: [x, y, w, h]}, edges: [{id, points}]}.
+// Positions of boxes and edges, from what ELK gives: {width, height, boxes: {id: [x, y, w, h]}, edges: [{id, points}]}, and
+// the places at which tokens enter a route, like boxes.
 function positions(laid) {
-  const boxes = {};
+  const boxes = {}, tokens = {}, edges = [];
   const visit = (node) => {
-    boxes[node.id] = [node.x, node.y, node.width, node.height];
+    for (const edge of node.edges || []) edges.push(edge);
+    if (node.id) (node.id.endsWith(TOKENS) ? tokens : boxes)[node.id] = [node.x, node.y, node.width, node.height];
     (node.children || []).forEach(visit);
   };
-  laid.children.forEach(visit);
-  const edges = laid.edges.map((edge) => ({
-    id: edge.id,
-    points: (edge.sections || []).flatMap((part) => [part.startPoint, ...(part.bendPoints || []), part.endPoint]).map((p) => [p.x, p.y]),
-  }));
-  return { width: laid.width, height: laid.height, boxes, edges };
+  visit(laid);
+  const pointsOf = (edge) => (edge.sections || []).flatMap((part) => [part.startPoint, ...(part.bendPoints || []), part.endPoint]).map((p) => [p.x, p.y]);
+  return { width: laid.width, height: laid.height, boxes, tokens, edges: edges.map((edge) => ({ id: edge.id, points: pointsOf(edge) })) };
 }

@@ -6,11 +6,19 @@ class LevelPane extends Pane {
     this.draw(data.levels[data.first]);
   }
   draw({ state, laid }) {
-    Object.assign(this, { state: { open: new Set(state.open), all: new Set(state.all) }, laid });
+    Object.assign(this, { state: copyOf(state), laid });
     this.level = this.data.levels.findIndex((level) => level.laid === laid);
-    this.view.size = [laid.width, laid.height];
+    this.measure();
     this.svg.replaceChildren(svgElement(drawing(this.index, this.state, laid)));
     this.settle();
+  }
+  // The finest level that can be read where there is less room than the page was made for.
+  async fitFolds() {
+    const { levels, first } = this.data, room = (this.canvas.clientWidth - 24) / READABLE;
+    if (this.laid.width <= room || !this.canvas.clientWidth) return;
+    const fitting = levels.slice(0, first).filter(({ laid }) => laid.width <= room);
+    this.draw(fitting.length ? fitting[fitting.length - 1] : levels[0]);
+    this.view.fit(true);
   }
   // The nearest level in which what has just been folded or unfolded is so; `anchor` stays where it is on the screen.
   async redraw(anchor) {

@@ -4,14 +4,14 @@ class Pane {
   constructor(app, data, at) {
     Object.assign(this, { app, data, at, index: indexed(data.scene), selected: [], found: new Set(), laid: data.laid, queue: Promise.resolve() });
     annotate(this.index, data);
-    this.state = { open: new Set(data.state.open), all: new Set(data.state.all) };
+    this.state = copyOf(data.state);
     this.place = app.root.querySelectorAll(".pane")[at];
     this.canvas = this.place.querySelector(".canvas");
     this.svg = this.canvas.querySelector("svg");
     this.source = new SourcePane(this, data.sources, (ids) => this.select(ids, { reveal: true }));
     if (data.sources.length) this.place.insertBefore(this.source.place, this.canvas);
     this.view = new View(this.canvas, this.svg, (view) => app.followed(this, view));
-    this.view.size = [this.laid.width, this.laid.height];
+    this.measure();
     this.svg.addEventListener("click", (event) => this.clicked(event));
     this.svg.addEventListener("dblclick", (event) => this.folded(event.target.closest("[data-id]")));
     this.svg.addEventListener("keydown", (event) => this.key(event));
@@ -34,14 +34,43 @@ class Pane {
     const first = boxes.find((box) => selected.has(box.dataset.id)) || boxes[0];
     if (first) first.tabIndex = 0;
   }
+  async layout(state) {
+    return positions(await (await layouter()).layout(elkGraph(this.index, state)));
+  }
+  // The size of the drawing, and the middle of its highest box.
+  measure() {
+    const highest = Object.values(this.laid.boxes).reduce((best, place) => (place[1] < best[1] ? place : best), [0, Infinity, 0, 0]);
+    Object.assign(this.view, { size: [this.laid.width, this.laid.height], middle: highest[0] + highest[2] / 2 });
+  }
+  // Fold until it can be read here, where there is less room than the page was made for.
+  async fitFolds() {
+    const room = [this.canvas.clientWidth - 24, 2 * this.canvas.clientHeight - 24].map((length) => length / READABLE);
+    if (this.laid.width <= room[0] || !this.canvas.clientWidth) return;
+    const { direction } = this.state, layout = (state) => this.layout(Object.assign(state, { direction }));
+    this.state = (await firstLook(this.index, layout, room, this.state.without)).state;
+    await this.redraw();
+    this.view.fit(true);
+  }
+  // Draw with or without what may be left out.
+  leave(what, isLeft) {
+    isLeft ? this.state.without.add(what) : this.state.without.delete(what);
+    return this.redraw(this.anchor());
+  }
+  // What stays in its place where much changes: what is selected, else the box nearest to the middle.
+  anchor() {
+    const { view, canvas, laid } = this, far = ([x, y, width, height]) =>
+      Math.hypot(view.x + (x + width / 2) * view.scale - canvas.clientWidth / 2, view.y + (y + height / 2) * view.scale - canvas.clientHeight / 2);
+    const known = this.selected.find((id) => laid.boxes[id]);
+    return known || Object.keys(laid.boxes).sort((a, b) => far(laid.boxes[a]) - far(laid.boxes[b]))[0];
+  }
   // Lay out and draw what is unfolded; `anchor` stays where it is on the screen. One layout at a time.
   redraw(anchor) {
     this.queue = this.queue.then(async () => {
       const before = anchor && this.laid.boxes[anchor], hadFocus = document.activeElement && document.activeElement.closest && document.activeElement.closest(".box");
       const focus = hadFocus && this.svg.contains(hadFocus) ? hadFocus.dataset.id : null;
-      const state = { open: new Set(this.state.open), all: new Set(this.state.all) }; // a key may change it meanwhile
-      this.laid = positions(await (await layouter()).layout(elkGraph(this.index, state)));
-      this.view.size = [this.laid.width, this.laid.height];
+      const state = copyOf(this.state); // a key may change it meanwhile
+      this.laid = await this.layout(state);
+      this.measure();
       const now = anchor && this.laid.boxes[anchor];
       this.svg.replaceChildren(svgElement(drawing(this.index, state, this.laid)));
       if (before && now) {
@@ -50,6 +79,7 @@ class Pane {
       }
       this.view.show(true);
       this.settle();
+      if (this.app.settled) this.app.settled();
       if (focus) this.focus(focus);
     });
     return this.queue;
@@ -93,12 +123,13 @@ class Pane {
     return this.redraw(id);
   }
   foldAll() {
-    this.state = { open: new Set(), all: new Set() };
+    this.state = { ...this.state, open: new Set(), all: new Set() };
     return this.redraw().then(() => this.view.fit(true));
   }
   unfoldAll() {
-    this.state = unfoldedAll(this.index.scene);
-    return this.redraw().then(() => this.view.fit(true));
+    const anchor = this.anchor();
+    this.state = { ...this.state, ...unfoldedAll(this.index.scene, this.state.without) };
+    return this.redraw(anchor).then(() => this.view.readable(this.laid.boxes[anchor]));
   }
   clicked(event) {
     if (this.view.moved) return;
@@ -141,4 +172,9 @@ class Pane {
       this.focus(best);
     });
   }
+}
+
+// A fold state of its own, from one whose sets may be lists.
+function copyOf({ open, all, without = LEFT_OUT, ...rest }) {
+  return { open: new Set(open), all: new Set(all), without: new Set(without), ...rest };
 }

@@ -1,7 +1,13 @@
 // A scene, indexed, and what of it is visible under a fold state.
 //
-// A fold state is {open, all}: the ids of boxes that are unfolded, and of repeats that show all of their repetitions
-// rather than the first.
+// A fold state is {open, all, without}: the ids of boxes that are unfolded, of repeats that show all of their
+// repetitions rather than the first, and what is left out: losses, lengths, shapes, parameters.
+
+const LEFT_OUT = new Set(["lengths"]);
+
+function isWithout(state, what) {
+  return (state.without || LEFT_OUT).has(what);
+}
 
 function indexed(scene) {
   const boxes = new Map(), parents = new Map(), order = [];
@@ -32,10 +38,19 @@ function ancestors(index, id) {
   return found;
 }
 
+// The boxes of some that are drawn.
+function kept(boxes, state) {
+  return boxes.filter((box) => !box.serves || !isWithout(state, box.serves));
+}
+
 // The children that are drawn in an unfolded box: of a repeat those of its first period, unless all are asked for.
 function drawnChildren(box, state) {
-  if (isOneFrame(box, state)) return box.children[0].children;
-  return firstPeriod(box, state);
+  return kept(isOneFrame(box, state) ? box.children[0].children : firstPeriod(box, state), state);
+}
+
+// Whether a route has its router and its pool inside, to be drawn side by side.
+function isMixture(box) {
+  return box.kind === "route" && (box.children || []).some((child) => child.kind === "pool");
 }
 
 function firstPeriod(box, state) {
@@ -54,49 +69,6 @@ function framed(index, state, id) {
   return outer && isOneFrame(outer, state) && outer.children[0].id === id ? outer.id : id;
 }
 
-// What is unfolded at first: groups from the outside in, as long as no more than `budget` boxes are to be seen; how a
-// router decides, and what is in a built-in block, is for those who ask. Where only routes matter, what holds none stays folded.
-function firstState(scene, budget, isWanted = () => true) {
-  const state = { open: new Set(), all: new Set() };
-  let seen = scene.boxes.length;
-  let level = scene.boxes.filter(isGroup);
-  while (level.length) {
-    const next = [];
-    for (const box of level) {
-      if (box.kind === "repeat" && holdsLoad(box)) state.all.add(box.id);
-      const children = drawnChildren(box, state);
-      if (box.kind === "pool" && children.length < 3 && children.length + seen > budget + 6) continue;
-      if (box.kind === "route" || box.built_in || seen + children.length > budget || !isWanted(box)) continue;
-      seen += children.length;
-      state.open.add(box.id);
-      next.push(...children.filter(isGroup));
-    }
-    level = next;
-  }
-  return state;
-}
-
-// Whether a trace tells of something in a box: repetitions that are alike are used unlike.
-function holdsLoad(box) {
-  return Boolean(box.load) || (box.children || []).some(holdsLoad);
-}
-
-// Whether something inside a box has a load.
-function leadsToLoad(box) {
-  return (box.children || []).some(holdsLoad);
-}
-
-function unfoldedAll(scene) {
-  const state = { open: new Set(), all: new Set() };
-  const visit = (box) => {
-    if (!isGroup(box)) return;
-    state.open.add(box.id);
-    drawnChildren(box, state).forEach(visit);
-  };
-  scene.boxes.forEach(visit);
-  return state;
-}
-
 // Show all repetitions of a repeat, unfolded as the first are.
 function unfoldLike(repeat, state) {
   state.all.add(repeat.id);
@@ -111,7 +83,10 @@ function unfoldLike(repeat, state) {
 // Unfold what a box stands in, so that it is visible.
 function reveal(index, state, id) {
   let inside = index.boxes.get(id);
+  const show = (box) => box.serves && isWithout(state, box.serves) && state.without.delete(box.serves);
+  show(inside);
   for (const outer of ancestors(index, id)) {
+    show(outer);
     state.open.add(outer.id);
     if (outer.kind === "repeat" && inside.alike) state.all.add(outer.id);
     inside = outer;
@@ -139,11 +114,40 @@ function standIns(scene, state) {
     }
     const firsts = firstPeriod(box, state);
     if (isOneFrame(box, state)) standsFor.set(firsts[0].id, box.id);
-    drawnChildren(box, state).forEach(visit);
+    const inner = isOneFrame(box, state) ? firsts[0].children : firsts, drawn = new Set(drawnChildren(box, state));
+    for (const child of inner) drawn.has(child) ? visit(child) : hidden(child, null);
     box.children.slice(firsts.length).forEach((child, at) => same(child, firsts[at % firsts.length]));
   };
-  scene.boxes.forEach(visit);
+  const drawn = new Set(kept(scene.boxes, state));
+  for (const box of scene.boxes) drawn.has(box) ? visit(box) : hidden(box, null);
   return { standsFor, alike };
+}
+
+// The rooms that a box stands in, outer ones first, each laid out by itself: in an unfolded route, the route, and in it
+// the router or the pool.
+function roomsOf(index, state, id) {
+  const path = ancestors(index, id).reverse().filter((box) => state.open.has(box.id));
+  return path.filter((box) => isMixture(box) || isMixture(index.parents.get(box.id) || box)).map((box) => box.id);
+}
+
+const TOKENS = "#tokens"; // ends the id of the place at which values enter an open route or its router
+
+// An edge as its parts, each within one room: to the route around its target, and from what enters there.
+function partsOf(index, state, source, target) {
+  const from = roomsOf(index, state, source), to = roomsOf(index, state, target);
+  let depth = 0;
+  while (depth < from.length && from[depth] === to[depth]) depth++;
+  const room = from[depth - 1] || "", inner = to[to.length - 1];
+  if (room && isMixture(index.boxes.get(room))) return []; // the drawing of a route says it
+  const parts = [{ room, source: from[depth] || source, target: to[depth] || target }];
+  if (to.length > depth && index.boxes.get(inner).kind === "router") parts.push({ room: inner, source: inner + TOKENS, target });
+  return parts;
+}
+
+// What leads in an open route from its tokens to the router, and by gates to the modules.
+function edgesOfRoute(route) {
+  const [router, pool] = route.children, edge = (kind, source, target) => ({ id: `${route.id}#${kind}`, room: route.id, source, target, kind, edges: [] });
+  return [edge("data", route.id + TOKENS, router.id), edge("gates", router.id, pool.id)];
 }
 
 // The edges between visible boxes: those that fall together are one, which knows them all.
@@ -154,15 +158,19 @@ function visibleEdges(index, state) {
   const found = new Map();
   for (const edge of index.scene.edges) {
     const source = standsFor.get(edge.source), target = standsFor.get(edge.target);
-    if (source === target || (alike.has(edge.target) && loops(index, edge))) continue;
+    if (source === target || source === null || target === null || (edge.kind === "length" && isWithout(state, "lengths"))) continue;
+    if (alike.has(edge.target) && loops(index, edge)) continue;
     const pair = JSON.stringify([source, target]);
-    if (!inside.has(pair)) inside.set(pair, isInside(source, target) || isInside(target, source));
-    if (inside.get(pair)) continue;
-    const key = JSON.stringify([source, target, edge.kind]);
-    if (!found.has(key)) found.set(key, { id: key, source, target, kind: edge.kind, edges: [] });
-    found.get(key).edges.push(edge);
+    if (!inside.has(pair)) inside.set(pair, isInside(source, target) || isInside(target, source) ? [] : partsOf(index, state, source, target));
+    for (const part of inside.get(pair)) {
+      const key = JSON.stringify([part.source, part.target, edge.kind]);
+      if (!found.has(key)) found.set(key, { id: key, ...part, kind: edge.kind, edges: [] });
+      found.get(key).edges.push(edge);
+    }
   }
-  return [...found.values()];
+  const drawn = [...standsFor].filter(([id, by]) => id === by && !alike.has(id)).map(([id]) => index.boxes.get(id));
+  const routes = drawn.filter((box) => isMixture(box) && state.open.has(box.id));
+  return [...found.values(), ...routes.flatMap(edgesOfRoute)];
 }
 
 // Whether an edge leads from one repetition into the next: the repeat's frame says that already.

@@ -41,7 +41,13 @@ class SourcePane {
     const first = ids && !this.tabbed;
     if (first) this.tabbed = true;
     return element("div", { class: ids ? "line" : "line plain", role: "option", "data-line": number, tabindex: ids ? (first ? "0" : "-1") : undefined, onclick: take, onkeydown: keys },
-      element("span", { class: "number", "aria-hidden": "true" }, String(number)), element("span", {}, pieces(text)));
+      element("span", { class: "number", "aria-hidden": "true" }, String(number)), this.text(text));
+  }
+  // The rest of a long line stands below its beginning, indented further.
+  text(text) {
+    const place = element("span", { class: "text" }, pieces(text));
+    place.style.setProperty("--indent", `${Math.min(/^ */.exec(text)[0].length + 4, 8)}ch`);
+    return place;
   }
   step(number, step) {
     for (let at = number - 1 + step; this.lines[at]; at += step)

@@ -2,7 +2,7 @@
 
 class View {
   constructor(canvas, svg, follow) {
-    Object.assign(this, { canvas, svg, follow, x: 0, y: 0, scale: 1, size: [1, 1], fitted: false, moved: false, pointers: new Map() });
+    Object.assign(this, { canvas, svg, follow, x: 0, y: 0, scale: 1, size: [1, 1], middle: 0, fitted: false, moved: false, pointers: new Map() });
     svg.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     svg.addEventListener("pointerdown", (event) => this.down(event));
     svg.addEventListener("pointermove", (event) => this.move(event));
@@ -13,18 +13,23 @@ class View {
     if (drawing) drawing.setAttribute("transform", `translate(${this.x} ${this.y}) scale(${this.scale})`);
     if (!quietly) this.follow(this);
   }
-  // All of the drawing, or at first as much of it as can be read, from the top; later where there is no room yet.
+  // All of the drawing, or at first as much of it as can be read, from the top, where the input is; later where there is
+  // no room yet.
   fit(readable = false) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     if (!width) return;
     this.fitted = true;
     const room = Math.min((width - 24) / this.size[0], (height - 24) / this.size[1]);
-    const least = readable ? Math.min(0.9, (width - 24) / this.size[0]) : 0.03;
+    const least = readable ? Math.max(READABLE, Math.min(0.9, (width - 24) / this.size[0])) : 0.03;
     this.scale = Math.min(1.1, Math.max(room, least));
     this.x = (width - this.size[0] * this.scale) / 2;
     this.y = Math.max(12, (height - this.size[1] * this.scale) / 2);
-    if (this.size[0] * this.scale > width) this.x = 12;
+    if (this.size[0] * this.scale > width) this.x = Math.min(12, Math.max(width / 2 - this.middle * this.scale, width - 12 - this.size[0] * this.scale));
     this.show();
+  }
+  // Zoom in as far as needed to read, with a place of the drawing where it is.
+  readable([x, y]) {
+    if (this.scale < READABLE) this.zoom(READABLE / this.scale, this.x + x * this.scale, this.y + y * this.scale);
   }
   zoom(factor, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
     const scale = Math.min(6, Math.max(0.03, this.scale * factor));

@@ -8,6 +8,7 @@ from dataclasses import replace
 from modgraph import ir
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import Cost, compute_cost, list_axes_of_any_length
+from modgraph.inspect.scene.arrange import gather_routes, mark_servants
 from modgraph.inspect.scene.stacks import Entry, fold_repeats, make_group, mark_tokenizers
 from modgraph.inspect.scene.values import Box, Edge, Row, Scene
 from modgraph.inspect.scene.words import (
@@ -31,6 +32,7 @@ def scene_of(graph: ir.Graph) -> Scene:
     cost, edges = compute_cost(graph), tuple(dict.fromkeys(edges_of(graph)))
     builder = _Builder(graph, cost)
     boxes = mark_tokenizers(builder.boxes(ir.body_of(graph), Level(graph)), edges)
+    boxes = mark_servants(gather_routes(boxes, edges), edges)
     lengths = tuple((axis, 1) for axis in list_axes_of_any_length(graph))
     return Scene(
         graph.name, format_settings(graph.parameters), boxes, edges, cost, lengths, tuple(builder.sources.values())

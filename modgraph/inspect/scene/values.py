@@ -40,9 +40,10 @@ class Box:
 
     Kinds of nodes: input, target, tokenizer, op, pool, router, route, scan, output, loss. Kinds of groups: tokenizer,
     block, repeat. A homogeneous pool has one drawn module and a `count`; any other has its modules as children. A route
-    has the text of its router inside. A repeat has `count` times `period` children; each that repeats names the child
-    of the first period that it is the `same_as`. `cost` is of the box and all in it. A block that is `built_in` is
-    folded at first.
+    has its router, with the router's text, and its pool inside; if others use them too, the text alone. A repeat has
+    `count` times `period` children; each that repeats names the child of the first period that it is the `same_as`.
+    `cost` is of the box and all in it. A block that is `built_in` is folded at first. A box that `serves` only losses
+    or lengths can be left out. A drawing to some depth has `folded` boxes.
     """
 
     id: str
@@ -63,6 +64,8 @@ class Box:
     period: int = 1
     same_as: str = ""
     built_in: bool = False
+    serves: str = ""
+    folded: bool = False
 
     def walk(self) -> Iterator[Box]:
         """This box and all in it, outer before inner."""

@@ -45,16 +45,12 @@ export class GraphView {
   }
   // Bars and strands in the colours of their modules.
   paint() {
-    for (const box of this.pane.svg.querySelectorAll(".box")) {
-      const bars = [...box.children].filter((each) => each.classList.contains("load"));
-      bars.forEach((bar, module) => {
-        bar.style.fill = colourOf(module, bars.length);
-        bar.dataset.module = module;
-      });
-    }
-    for (const edge of this.pane.svg.querySelectorAll(".edges > g")) {
-      const strands = [...edge.querySelectorAll(".strand")];
-      strands.forEach((strand, module) => (strand.style.stroke = colourOf(module, strands.length)));
+    const { index } = this.pane;
+    for (const part of this.pane.svg.querySelectorAll("[data-module]")) {
+      const holder = part.closest(".box")?.dataset.id ?? part.dataset.target;
+      const colour = colourOf(Number(part.dataset.module), index.boxes.get(holder).load?.length ?? 1);
+      if (part.classList.contains("strand")) part.style.stroke = colour;
+      else if (part.classList.contains("load")) part.style.fill = colour;
     }
   }
   clicked(event) {
