@@ -100,10 +100,11 @@ class RunsCompared:
     def changed_metrics(self) -> list[MetricChange]:
         """The metrics that differ, the most important first: accuracies, errors, losses, and others."""
         found = [each for each in self.metrics if each.before != each.after]
-        return sorted(found, key=lambda each: _rank(each.metric))
+        return sorted(found, key=lambda each: rank_metric(each.metric))
 
 
-def _rank(metric: str) -> int:
+def rank_metric(metric: str) -> int:
+    """Return the rank of a metric among others: accuracies, errors, total losses, losses, and others."""
     larger = is_larger_better(metric)
     if larger is None:
         return 4

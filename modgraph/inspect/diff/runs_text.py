@@ -48,10 +48,10 @@ def summarize(found: RunsCompared) -> str:
 
 
 def _key(each: KeyChange) -> Row:
-    return each.key, _format_value(each.before), _format_value(each.after)
+    return each.key, format_setting(each.before), format_setting(each.after)
 
 
-def _format_value(value: Any) -> str:
+def format_setting(value: Any) -> str:
     """Format a value as a recipe has it, `-` for none."""
     if value is None:
         return "-"

@@ -34,6 +34,8 @@ class Content:
         match value:
             case list() | tuple():
                 return [self._plain(each) for each in value]
+            case Content():
+                return value.as_json()
             case Curve(name, points):
                 return {"name": name, "points": [point for point in points if all(map(math.isfinite, point))]}
             case bytes():
@@ -98,6 +100,14 @@ class Picture(Content):
 
     data: bytes
     title: str = ""
+
+
+@dataclass(frozen=True)
+class Fold(Content):
+    """Other content under a title, folded at first."""
+
+    title: str
+    content: Sequence[Content]
 
 
 @dataclass(frozen=True)

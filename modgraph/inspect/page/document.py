@@ -23,7 +23,9 @@ from modgraph.version import VERSION
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
-SCRIPTS = "scene.js layout.js draw.js dom.js theme.js zoom.js source.js panel.js pane.js charts.js app.js".split()
+SCRIPTS = (
+    "scene.js layout.js draw.js dom.js theme.js zoom.js source.js panel.js pane.js charts.js fold.js app.js".split()
+)
 TAB_OF_DATA = '<button type="button" role="tab" class="" data-do="tab" data-tab="charts">Data</button>'
 ELK_NOTICE = "elkjs 0.12.1, the Eclipse Layout Kernel: EPL-2.0, its source at https://github.com/kieler/elkjs"
 ADDRESSES = 2**40  # bytes: V8 reserves more, accepts less, and ends the process with too little
