@@ -35,7 +35,7 @@ def build_results(
     )
     rows = [
         [name, *(values.get(f"{split}.{name}") for split in columns)]
-        for name in sorted(names, key=rank_metric)
+        for name in sorted(names, key=lambda name: (rank_metric(name), name.count(".")))
         if not is_load(name)
     ]
     known = {f"{split}.{name}" for split in columns for name in names}
@@ -61,18 +61,21 @@ def summarize_results(metrics: Numbers, splits: Iterable[str]) -> Iterator[str]:
 
 def build_recipe(settings: Mapping[str, Any], parameters: Iterable[str], chosen: Iterable[str] | None) -> Section:
     """A table of the keys as they ran: parameters of the model and keys whose values are no defaults first, the others
-    folded. Where `chosen` is not known, nothing is folded."""
+    folded. Where `chosen` is not known, all but the parameters are folded."""
     own, given = {*parameters}, None if chosen is None else {*chosen}
 
     def is_chosen(key: str) -> bool:
         full = f"model.{key}" if key in own else key
-        return given is None or any(full == each or full.startswith(f"{each}.") for each in given)
+        if given is None:
+            return key in own
+        return any(full == each or full.startswith(f"{each}.") for each in given)
 
     rows = {key: [key, format_setting(value)] for key, value in settings.items()}
     first = [row for key, row in rows.items() if is_chosen(key)]
     rest = [row for key, row in rows.items() if not is_chosen(key)]
     note = "As it ran." if given is None else "As it ran; these values are no defaults."
-    folded = [Fold(f"{len(rest)} keys at their defaults", [Table(("key", "value"), rest)])] if rest else []
+    which = "more keys" if given is None else "keys at their defaults"
+    folded = [Fold(f"{len(rest)} {which}", [Table(("key", "value"), rest)])] if rest else []
     return Section("Recipe", [Text(note), *([Table(("key", "value"), first)] if first else []), *folded])
 
 
@@ -113,13 +116,15 @@ def distinguish(classes: Sequence[str]) -> list[str]:
 
 def build_curves(records: Sequence[Record], samples: Sequence[Record]) -> list[Content]:
     """A chart for each metric by epoch with a curve for each split, the most important first, then the loss and the
-    norm of the gradient in single steps."""
-    found: list[Content] = [*chart_metrics([*_without(records, is_load)])]
+    norm of the gradient in single steps; metrics of groups and of single routes are folded."""
+    charts = [*chart_metrics(_without(records, is_load))]
+    found: list[Content] = [each for each in charts if each.title.count(".") <= 1]
     for key, title in (("loss", "loss of single steps"), ("gradient_norm", "norm of the gradient, before clipping")):
         points = [(each["step"], each[key]) for each in samples if isinstance(each.get(key), int | float)]
         if points:
             found.append(Curves([Curve("train", points)], title, "step"))
-    return found
+    rest = [each for each in charts if each.title.count(".") > 1]
+    return [*found, *([Fold(f"{len(rest)} metrics of groups and routes", rest)] if rest else [])]
 
 
 def _without(records: Iterable[Record], is_excluded: Any) -> Iterator[Record]:

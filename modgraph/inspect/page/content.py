@@ -104,9 +104,9 @@ class Picture(Content):
 
 @dataclass(frozen=True)
 class Fold(Content):
-    """Other content under a title, folded at first."""
+    """Other content under a summary, folded at first."""
 
-    title: str
+    summary: str
     content: Sequence[Content]
 
 
@@ -137,6 +137,27 @@ class Mark:
     kind: Kind
     lines: tuple[str, ...] = ()
     counterpart: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change between two panes: what changed, and the first of its boxes in each pane, "" where there is none."""
+
+    kind: Kind
+    text: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What changed, in a line, and the changes in order. The page leads from one to the next, and unfolds only them."""
+
+    text: str
+    changes: Sequence[Change]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"text": self.text, "changes": [asdict(each) for each in self.changes]}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.extras import require
-from modgraph.inspect.page.content import Pane, Section
+from modgraph.inspect.page.content import Pane, Plan, Section
 from modgraph.inspect.page.errors import TooFewAddresses
 from modgraph.inspect.quote import escape_html, script_json
 from modgraph.version import VERSION
@@ -23,27 +23,33 @@ from modgraph.version import VERSION
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
-SCRIPTS = (
-    "scene.js layout.js draw.js dom.js theme.js zoom.js source.js panel.js pane.js charts.js fold.js app.js".split()
-)
+SCRIPTS = """
+scene.js layout.js marks.js draw.js dom.js theme.js zoom.js source.js panel.js pane.js charts.js
+fold.js changes.js app.js
+""".split()
 TAB_OF_DATA = '<button type="button" role="tab" class="" data-do="tab" data-tab="charts">Data</button>'
 ELK_NOTICE = "elkjs 0.12.1, the Eclipse Layout Kernel: EPL-2.0, its source at https://github.com/kieler/elkjs"
 ADDRESSES = 2**40  # bytes: V8 reserves more, accepts less, and ends the process with too little
 FIRST_BOXES = 60  # number of boxes unfolded at first, approximately
-RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
+RENDERER = ("scene.js", "layout.js", "marks.js", "draw.js", "svg_text.js")
 
 
-def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ()) -> str:
-    """The page: one graph with its source, or two side by side; sections have a tab of their own."""
+def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = (), plan: Plan | None = None) -> str:
+    """The page: one graph with its source, or two side by side; sections have a tab of their own. With a plan, the page
+    of two leads from change to change."""
     data, parts, template = [pane.as_json() for pane in panes], list[str](), text_of("pane.html")
     for pane, record in zip(panes, data, strict=True):
-        drawing = render(record)
+        drawing = render(record, changes=[] if plan is None else [each.after or each.before for each in plan.changes])
         record |= {"state": drawing["state"], "laid": drawing["laid"]}
         heading = f"<h2>{escape_html(pane.label)}</h2>" if pane.label else ""
-        legend, sourceless = "" if parts else text_of("legend.html"), "" if pane.sources() else " sourceless"
+        marks = text_of("legend_of_marks.html") if pane.marks else ""
+        legend, sourceless = (
+            "" if parts else text_of("legend.html").replace("<ul>", f"<ul>{marks}"),
+            "" if pane.sources() else " sourceless",
+        )
         parts.append(template.format(sourceless=sourceless, heading=heading, svg=drawing["svg"], legend=legend))
     script = join_scripts(SCRIPTS)
-    style = read_style_of_drawing() + text_of("page.css")
+    style = read_style_of_drawing() + text_of("page.css") + text_of("changes.css")
     return text_of("page.html").format(
         policy=escape_html(write_policy(style, script, elk())),
         version=VERSION,
@@ -53,7 +59,13 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         wide=" wide" if sections else "",
         tab_of_data=TAB_OF_DATA if sections else "",
         panes="".join(parts),
-        data=script_json({"panes": data, "sections": [section.as_json() for section in sections]}),
+        data=script_json(
+            {
+                "panes": data,
+                "sections": [section.as_json() for section in sections],
+                "plan": None if plan is None else plan.as_json(),
+            }
+        ),
         elk=base64.b64encode(elk_gzip()).decode(),
         notice=ELK_NOTICE,
         script=script,
@@ -122,14 +134,18 @@ def _engine() -> MiniRacer:
     return engine
 
 
-def render(pane: dict[str, Any], budget: int = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
+def render(
+    pane: dict[str, Any], budget: int = FIRST_BOXES, routes: bool = False, changes: Sequence[str] = ()
+) -> dict[str, Any]:
     """Lay out and draw a pane in JSON: `state` is the unfolding, `laid` the positions, `svg` the elements.
 
-    About `budget` boxes are unfolded; with `routes`, only those that lead to boxes with a load. Raises `ModgraphError`
+    About `budget` boxes are unfolded; with `routes`, only those that lead to boxes with a load, with `changes`, only
+    those that lead to boxes with these ids. Raises `ModgraphError`
     where V8 cannot start.
     """
     engine = _engine()
-    engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}, {json.dumps(routes)}); 0")
+    arguments = ", ".join(map(json.dumps, (pane, budget, routes, [*changes])))
+    engine.eval(f"render({arguments}); 0")
     result: Any = engine.eval("rendered")
     assert isinstance(result, str), engine.eval("fault")
     drawing: dict[str, Any] = json.loads(result)

@@ -67,7 +67,7 @@ function drawBox(box, place, state, extras) {
     const chevron = isOpen ? `M${cx - 4} ${cy - 2}l4 5l4 -5` : `M${cx - 2} ${cy - 4}l5 4l-5 4`;
     parts.push(["g", { class: "fold", "data-fold": box.id }, ["rect", { class: "hit", x: cx - 12, y: cy - 12, width: 24, height: 24 }], ["path", { d: chevron }]]);
   }
-  parts.push(...extras(box, place, isOpen));
+  parts.push(...extras(box, place, isOpen), ...signOf(box, place));
   const mark = box.mark ? ` mark-${box.mark.kind}` : "";
   return ["g", { class: `box kind-${box.kind}${isOpen ? " open" : ""}${mark}`, "data-id": box.id, tabindex: "-1", role: "treeitem",
                  "aria-label": describe(box), "aria-expanded": isGroup(box) ? String(isOpen) : undefined },

@@ -7,13 +7,13 @@ function clearTimeout() {}
 
 // What is unfolded, laid out and drawn: `rendered` is there when the queue of timers has run dry.
 var rendered = null, fault = null;
-function render(data, budget, routes) {
+function render(data, budget, routes, changes) {
   rendered = fault = null;
   const index = indexed(data.scene);
   annotate(index, data);
   for (const id of Object.keys(data.marks || {})) if (!index.boxes.has(id)) delete data.marks[id];
   const isWanted = routes ? leadsToLoad : undefined;
-  const state = firstState(data.scene, budget, isWanted);
+  const state = changes.length ? stateOfChanges(index, changes, 2 * budget) : firstState(data.scene, budget, isWanted);
   new ELK().layout(elkGraph(index, state)).then((laid) => {
     const placed = positions(laid);
     rendered = JSON.stringify({

@@ -1,4 +1,4 @@
-// Content that is folded at first, under its title.
+// Content that is folded at first, under a summary.
 
-DRAW.fold = ({ title, content }) =>
-  element("details", {}, element("summary", {}, title), ...content.map((each) => DRAW[each.kind](each)));
+DRAW.fold = ({ summary, content }) => element("details", {}, element("summary", {}, summary), element("div", { class: "row" },
+  content.map((each) => element("figure", {}, each.title ? element("figcaption", {}, each.title) : null, DRAW[each.kind](each)))));
