@@ -9,7 +9,8 @@ from modgraph.files import read_file
 from modgraph.inspect.diff import Side, compare_sides
 from modgraph.inspect.diff.architecture_diff import drop_marks
 from modgraph.inspect.diff.html import build_panes
-from modgraph.inspect.page.content import Content, Pane, Section, Text
+from modgraph.inspect.diff.plan import build_plan
+from modgraph.inspect.page.content import Content, Pane, Plan, Section, Text
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.run_sections import (
@@ -29,7 +30,7 @@ from modgraph.store.matrices import read_confusion
 from modgraph.store.run_directory import CHOSEN, RunDirectory
 from modgraph.store.stored_trace import read_trace
 from modgraph.tables.collect import read_run
-from modgraph.tables.facts import RunFacts
+from modgraph.tables.facts import DAMAGED, RunFacts
 
 
 def write_page_of_architecture(architecture: Architecture) -> str:
@@ -52,9 +53,10 @@ def write_page_of_architecture(architecture: Architecture) -> str:
         notes.append(f"What its routers do on real data is shown here after: modgraph trace {architecture.label}")
     if trace is not None and trace.stale:
         notes.append(f"The trace is of an older model; make it anew: modgraph trace {architecture.label}")
-    *earlier, now = _panes(architecture, run) or [pane]
+    panes, plan = _compare_with_start(architecture, run)
+    *earlier, now = panes or [pane]
     loads = {} if trace is None else find_loads(trace.content)
-    return page_of(architecture.graph.name, [*earlier, replace(now, loads=loads, notes=notes)], sections)
+    return page_of(architecture.graph.name, [*earlier, replace(now, loads=loads, notes=notes)], sections, plan)
 
 
 def _list_sections(architecture: Architecture, run: RunDirectory, facts: RunFacts) -> Iterator[Section]:
@@ -63,6 +65,7 @@ def _list_sections(architecture: Architecture, run: RunDirectory, facts: RunFact
     record, parameters = run.read_record(), architecture.graph.parameters
     unfinished = f"The run is not finished; resume it: modgraph train --resume {label}"
     notes = [] if facts.is_finished else [unfinished]
+    notes = [f"Its results cannot be read: {facts.reason}."] if facts.state == DAMAGED else notes
     yield build_results(facts.metrics, facts.latest, facts.costs, run.read_data_record()["splits"], notes)
     yield build_recipe(facts.settings, parameters, record.get(CHOSEN))
     found = read_confusion(run)
@@ -79,16 +82,18 @@ def _list_sections(architecture: Architecture, run: RunDirectory, facts: RunFact
         yield Section("Load of modules", loads)
 
 
-def _panes(architecture: Architecture, run: RunDirectory) -> Sequence[Pane]:
-    """Build panes for the initial and the current graph of a run, with additions marked; none without growth."""
+def _compare_with_start(architecture: Architecture, run: RunDirectory) -> tuple[Sequence[Pane], Plan | None]:
+    """Build panes for the initial and the current graph of a run, with additions marked, and the plan from one to the
+    other; none without growth."""
     if run.read_graph() == architecture.graph:
-        return ()
+        return (), None
     began = read_architecture(run.ir)
     sides = Side(run.ir.name, began.kind, began.graph), Side(architecture.label, architecture.kind, architecture.graph)
     found = drop_marks(compare_sides(*sides, {}, {}))
-    return (
-        build_panes(found, (began.source, architecture.source), ("as it began", "as it is now")) if found.diff else ()
-    )
+    if not found.diff:
+        return (), None
+    panes = build_panes(found, (began.source, architecture.source), ("as it began", "as it is now"))
+    return panes, build_plan(found, panes[0].scene, panes[1].scene)
 
 
 def embed_in_notebook(page: str) -> str:

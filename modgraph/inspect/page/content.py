@@ -151,7 +151,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Plan:
-    """What changed, in a line, and the changes in order. The page leads from one to the next, and unfolds only them."""
+    """What changed, in a line, and the changes in order. The page leads from one to the next, and unfolds only them,
+    unless it has loads of modules to display."""
 
     text: str
     changes: Sequence[Change]

@@ -37,9 +37,10 @@ RENDERER = ("scene.js", "layout.js", "marks.js", "draw.js", "svg_text.js")
 def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = (), plan: Plan | None = None) -> str:
     """The page: one graph with its source, or two side by side; sections have a tab of their own. With a plan, the page
     of two leads from change to change."""
+    changes = [] if plan is None else [each.after or each.before for each in plan.changes]
     data, parts, template = [pane.as_json() for pane in panes], list[str](), text_of("pane.html")
     for pane, record in zip(panes, data, strict=True):
-        drawing = render(record, changes=[] if plan is None else [each.after or each.before for each in plan.changes])
+        drawing = render(record, changes=() if any(each.loads for each in panes) else changes)
         record |= {"state": drawing["state"], "laid": drawing["laid"]}
         heading = f"<h2>{escape_html(pane.label)}</h2>" if pane.label else ""
         marks = text_of("legend_of_marks.html") if pane.marks else ""
