@@ -27,7 +27,7 @@ from modgraph.store.architecture import Architecture, Kind, read_architecture
 from modgraph.store.growth import read_growth
 from modgraph.store.journal import check_logs, read_metrics, read_samples
 from modgraph.store.matrices import read_confusion
-from modgraph.store.run_directory import CHOSEN, RunDirectory
+from modgraph.store.run_directory import CHANGED, RunDirectory
 from modgraph.store.stored_trace import read_trace
 from modgraph.tables.collect import read_run
 from modgraph.tables.facts import DAMAGED, RunFacts
@@ -67,7 +67,7 @@ def _list_sections(architecture: Architecture, run: RunDirectory, facts: RunFact
     notes = [] if facts.is_finished else [unfinished]
     notes = [f"Its results cannot be read: {facts.reason}."] if facts.state == DAMAGED else notes
     yield build_results(facts.metrics, facts.latest, facts.costs, run.read_data_record()["splits"], notes)
-    yield build_recipe(facts.settings, parameters, record.get(CHOSEN))
+    yield build_recipe(facts.settings, parameters, record.get(CHANGED))
     found = read_confusion(run)
     pairs = {split: {name: (each.classes, each.counts) for name, each in of.items()} for split, of in found.items()}
     confusion: list[Content] = [*build_confusion(pairs)]

@@ -59,22 +59,22 @@ def summarize_results(metrics: Numbers, splits: Iterable[str]) -> Iterator[str]:
             yield f"{split}: " + ", ".join(f"{name} {own[name]:.4g}" for name in best[:2])
 
 
-def build_recipe(settings: Mapping[str, Any], parameters: Iterable[str], chosen: Iterable[str] | None) -> Section:
+def build_recipe(settings: Mapping[str, Any], parameters: Iterable[str], changed: Iterable[str] | None) -> Section:
     """A table of the keys as they ran: parameters of the model and keys whose values are no defaults first, the others
-    folded. Where `chosen` is not known, all but the parameters are folded."""
-    own, given = {*parameters}, None if chosen is None else {*chosen}
+    folded. Where `changed` is not known, all but the parameters are folded."""
+    own, known = {*parameters}, None if changed is None else {*changed}
 
-    def is_chosen(key: str) -> bool:
+    def is_set(key: str) -> bool:
         full = f"model.{key}" if key in own else key
-        if given is None:
+        if known is None:
             return key in own
-        return any(full == each or full.startswith(f"{each}.") for each in given)
+        return any(full == each or full.startswith(f"{each}.") for each in known)
 
     rows = {key: [key, format_setting(value)] for key, value in settings.items()}
-    first = [row for key, row in rows.items() if is_chosen(key)]
-    rest = [row for key, row in rows.items() if not is_chosen(key)]
-    note = "As it ran." if given is None else "As it ran; these values are no defaults."
-    which = "more keys" if given is None else "keys at their defaults"
+    first = [row for key, row in rows.items() if is_set(key)]
+    rest = [row for key, row in rows.items() if not is_set(key)]
+    note = "As it ran." if known is None else "As it ran; these values are no defaults."
+    which = "more keys" if known is None else "keys at their defaults"
     folded = [Fold(f"{len(rest)} {which}", [Table(("key", "value"), rest)])] if rest else []
     return Section("Recipe", [Text(note), *([Table(("key", "value"), first)] if first else []), *folded])
 
@@ -117,7 +117,7 @@ def distinguish(classes: Sequence[str]) -> list[str]:
 def build_curves(records: Sequence[Record], samples: Sequence[Record]) -> list[Content]:
     """A chart for each metric by epoch with a curve for each split, the most important first, then the loss and the
     norm of the gradient in single steps; metrics of groups and of single routes are folded."""
-    charts = [*chart_metrics(_without(records, is_load))]
+    charts = [*chart_metrics(exclude(records, is_load))]
     found: list[Content] = [each for each in charts if each.title.count(".") <= 1]
     for key, title in (("loss", "loss of single steps"), ("gradient_norm", "norm of the gradient, before clipping")):
         points = [(each["step"], each[key]) for each in samples if isinstance(each.get(key), int | float)]
@@ -127,7 +127,7 @@ def build_curves(records: Sequence[Record], samples: Sequence[Record]) -> list[C
     return [*found, *([Fold(f"{len(rest)} metrics of groups and routes", rest)] if rest else [])]
 
 
-def _without(records: Iterable[Record], is_excluded: Any) -> Iterator[Record]:
+def exclude(records: Iterable[Record], is_excluded: Any) -> Iterator[Record]:
     for each in records:
         yield {name: value for name, value in each.items() if name in ABOUT or not is_excluded(name)}
 
@@ -153,7 +153,7 @@ def build_loads(records: Sequence[Record], samples: Sequence[Record]) -> list[Co
         for route, shares in each.get("load", {}).items():
             by_route.setdefault(route, []).append((each["step"], shares))
     if not by_route:
-        return [*chart_metrics(_without(records, lambda name: not is_load(name)))]
+        return [*chart_metrics(exclude(records, lambda name: not is_load(name)))]
     found: list[Content] = [_chart_load(route, by_route[route]) for route in [*by_route][:MOST_ROUTES]]
     left = len(by_route) - MOST_ROUTES
     return [*found, *([Text(f"steps.jsonl has {left:,} more routes.")] if left > 0 else [])]

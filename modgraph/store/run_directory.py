@@ -49,7 +49,7 @@ from modgraph.store.records import seal, unseal
 RECIPE = "recipe.yaml"
 FORMAT = 2
 STARTING, STARTED, FINISHED = "starting", "started", "finished"
-CHOSEN = "chosen"  # the key of run.json that lists keys of the recipe whose values are no defaults
+CHANGED = "changed"  # the key of run.json that lists keys of the recipe whose values are no defaults
 UNREADABLE, REPAIRED = "unreadable", "repaired"  # keys of run.json: test splits with damaged files; their data since
 
 

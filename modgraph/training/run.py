@@ -32,7 +32,7 @@ from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.journal import LOGS, check_logs, seal_logs
 from modgraph.store.matrices import Matrices, Matrix, keep_confusion
 from modgraph.store.records import finite, json_text
-from modgraph.store.run_directory import CHOSEN, FINISHED, STARTED, RunDirectory, locate_recipe
+from modgraph.store.run_directory import CHANGED, FINISHED, STARTED, RunDirectory, locate_recipe
 from modgraph.syntax import parse
 from modgraph.training.algorithms.algorithm import Curriculum, Setup
 from modgraph.training.callbacks import Watch
@@ -198,7 +198,7 @@ def _begin(
             engine.say(str(inherited))
             engine.save()
         if engine.processes.is_rank_zero:
-            directory.mark(STARTED, **{CHOSEN: recipe.list_chosen()})
+            directory.mark(STARTED, **{CHANGED: recipe.list_changed()})
         yield engine
 
 

@@ -94,9 +94,15 @@ def test_results_recipe_and_confusion_are_those_of_the_run(run: Path, tmp_path: 
     metrics, table = files.read_record()["metrics"], section_of(data, "Results")[0]
     assert table["header"][:3] == ["metric", "test", "train"]
     assert dict(row[:2] for row in table["rows"])["accuracy"] == metrics["test.accuracy"]
-    note, chosen, folded = section_of(data, "Recipe")
+    note, changed, folded = section_of(data, "Recipe")
     assert "no defaults" in note["text"]
-    assert [row[0] for row in chosen["rows"]] == ["data.name", "data.train", "data.test", "train.epochs", "train.batch"]
+    assert [row[0] for row in changed["rows"]] == [
+        "data.name",
+        "data.train",
+        "data.test",
+        "train.epochs",
+        "train.batch",
+    ]
     assert "train.optimizer.lr" in [row[0] for row in folded["content"][0]["rows"]]
     heat = section_of(data, "Confusion")[1]
     images, labels = (np.load(run.parent / "data.npz")[name] for name in ("image", "label"))

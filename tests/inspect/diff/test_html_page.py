@@ -35,7 +35,7 @@ def test_the_page_leads_from_change_to_change_and_unfolds_only_these(browser: Br
     found = compare_sides(Side("few.mod", "spec", before.ir), Side("more.mod", "spec", after.ir), {}, {})
     path = tmp_path / "diff.html"
     path.write_text(write_html(found, (before.source, after.source)))
-    selected = ".pane:nth-child({}) .box.selected"
+    picked = ".pane:nth-child({}) .box.selected"
 
     def top_of(pane: int, id: str) -> float:
         box = page.locator(f'.pane:nth-child({pane}) .box[data-id="{id}"] > .frame').last.bounding_box()
@@ -47,7 +47,7 @@ def test_the_page_leads_from_change_to_change_and_unfolds_only_these(browser: Br
         old, new = (f"{cost.parameters:,}" for cost in found.costs)
         expect(page.locator(".plan strong")).to_have_text(f"48 added, 5 changed; parameters {old} → {new}")
         expect(page.locator(".plan output")).to_have_text("1 of 4")
-        expect(page.locator(selected.format(2))).to_have_attribute("data-id", "blocks.1.expert")
+        expect(page.locator(picked.format(2))).to_have_attribute("data-id", "blocks.1.expert")
         expect(page.locator('.box[data-id="x.patches"]').first).to_have_attribute("aria-expanded", "false")
         assert abs(top_of(1, "blocks.1.expert") - top_of(2, "blocks.1.expert")) < 2, "both sides show one place"
         for key, place, kind in (("n", "2 of 4", "changed"), ("n", "3 of 4", "added"), ("p", "2 of 4", "changed")):
@@ -57,7 +57,7 @@ def test_the_page_leads_from_change_to_change_and_unfolds_only_these(browser: Br
         page.keyboard.press("n")
         page.keyboard.press("n")
         expect(page.locator(".plan output")).to_have_text("4 of 4")
-        expect(page.locator(selected.format(2))).to_have_attribute("data-id", "norm")
+        expect(page.locator(picked.format(2))).to_have_attribute("data-id", "norm")
         assert abs(top_of(1, "norm") - top_of(2, "norm")) < 2
         page.locator(".legend summary").first.click()
         for name in ("added", "removed", "changed", "moved"):
