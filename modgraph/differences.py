@@ -3,14 +3,14 @@ they recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from modgraph.inspect.diff import Comparison, Fate, Side, Weight, compare_sides
 from modgraph.inspect.diff.architecture_diff import Values
-from modgraph.inspect.diff.runs_diff import RunsCompared
+from modgraph.inspect.diff.runs_diff import KeyChange, RunsCompared, compare_keys
 from modgraph.ir import Graph, weights_of
 from modgraph.passes import apply_passes, build_pipeline_behind
 from modgraph.store.architecture import Architecture, Kind, read_architecture
@@ -56,7 +56,26 @@ def differences(before: Architecture, after: Architecture, lengths: Mapping[str,
         notes.append(f"int8: {rounded[0]} → {rounded[1]}")
     runs, more = _compare_runs(before, after)
     found = compare_sides(sides[0], sides[1], after.moved, lengths or {}, (*notes, *more))
-    return replace(found, values=_values_of(before, after, found.weights), runs=runs)
+    manifests = _compare_manifests(before, after)
+    return replace(found, values=_values_of(before, after, found.weights), runs=runs, manifests=manifests)
+
+
+def _compare_manifests(before: Architecture, after: Architecture) -> tuple[KeyChange, ...]:
+    """Compare what the manifests of two bundles say beyond their graphs, key by key."""
+    if not before.kind is after.kind is Kind.BUNDLE:
+        return ()
+    manifests = ({key: each.manifest[key] for key in each.manifest if key != "ir"} for each in (before, after))
+    old, new = (dict(_flatten(each)) for each in manifests)
+    return (*compare_keys(old, new), *compare_keys(old, new, same=True))
+
+
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings by dotted key."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _compare_runs(before: Architecture, after: Architecture) -> tuple[RunsCompared | None, tuple[str, ...]]:

@@ -13,12 +13,12 @@ from torch import Tensor
 from modgraph.data import Arrays
 from modgraph.data.batches import batches
 from modgraph.metrics.accumulators import Accumulators
+from modgraph.metrics.confusion import Confusion, name_rows
 from modgraph.metrics.metrics import Metrics, split_by_group
-from modgraph.metrics.target_metrics import Accuracy, Batch
+from modgraph.metrics.target_metrics import Batch
 
 WIDEST = 120  # columns of text for a matrix with names above it
 Compute = Callable[[Metrics, Batch], Sequence[Tensor]]  # returns the values that metrics read from a batch
-MOST_CLASSES = 100  # of a confusion matrix: that of a vocabulary would fill the disk, and nobody could read it
 
 
 @dataclass
@@ -46,8 +46,7 @@ class Details:
 
     def names(self, target: str) -> list[str]:
         """Return the classes of a target's confusion matrix: their names, or numbers for those without a name."""
-        known = self.classes.get(target, ())
-        return [*known, *map(str, range(len(known), len(self.confusion[target])))][: len(self.confusion[target])]
+        return name_rows(len(self.confusion[target]), self.classes.get(target, ()))
 
     def _table(self, grouping: str) -> list[str]:
         rows = sorted(self.groups[grouping].items(), key=lambda row: [*row[1].values(), row[0]])
@@ -94,7 +93,7 @@ def _matrix(matrix: NDArray[np.int64], names: Sequence[str]) -> list[str]:
 def details(metrics: Metrics, compute: Compute, arrays: Arrays, classes: Mapping[str, Sequence[str]]) -> Details:
     """Compute metrics of a split by target and by group, batch by batch. `classes` has the names of each target's
     classes."""
-    whole, of_all = Details(classes=classes), Accumulators()
+    whole, of_all, confusion = Details(classes=classes), Accumulators(), Confusion()
     accumulators: dict[str, dict[str, Accumulators]] = {grouping: {} for grouping in arrays.groups}
     labels = {metric.target: metric.labels for metric in metrics.compared}
     for indices, batch in batches(arrays):
@@ -102,16 +101,11 @@ def details(metrics: Metrics, compute: Compute, arrays: Arrays, classes: Mapping
         metrics.gather(of_all, batch, values)
         for target, each in labels.items():
             whole.labels[target] = whole.labels.get(target, 0) + int(each.make_mask(batch).sum())
-        results_of_batch = dict(zip(metrics.wanted, values, strict=True))
-        for metric in metrics.compared:
-            logits = results_of_batch[metric.result]
-            if isinstance(metric, Accuracy) and logits.shape[-1] <= MOST_CLASSES:
-                counts, matrix = metric.labels.make_mask(batch), np.zeros((logits.shape[-1],) * 2, np.int64)
-                matrix = whole.confusion.setdefault(metric.target, matrix)
-                np.add.at(matrix, (batch[metric.target][counts].numpy(), logits.argmax(-1)[counts].numpy()), 1)
+        confusion.add(metrics, batch, values)
         for grouping, words in arrays.groups.items():
             for group, own, found in split_by_group(words[indices], batch, values):
                 metrics.gather(accumulators[grouping].setdefault(group, Accumulators()), own, found)
+    whole.confusion = {target: matrix.numpy() for target, matrix in confusion.matrices.items()}
     overall = metrics.values(of_all)
     for metric in metrics.compared:
         whole.targets.setdefault(metric.target, {})[metric.measure.name] = overall[metric.name]

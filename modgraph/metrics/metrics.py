@@ -191,10 +191,11 @@ def evaluate(
     by: str | None = None,
     asked: Asked | None = None,
     share: Callable[[int], AbstractContextManager[slice]] = take_all,
+    watch: Callable[[Metrics, Batch, Sequence[Tensor]], None] | None = None,
 ) -> Accumulators:
     """Accumulate a model's metrics over a split, in evaluation mode; with `parts`, over every `parts`-th batch. Within
-    `share`, a process evaluates its part of a batch of so many examples. Raises `ModgraphError` for labels beyond the
-    classes of the model."""
+    `share`, a process evaluates its part of a batch of so many examples. `watch` receives each batch with the values
+    that the metrics want. Raises `ModgraphError` for labels beyond the classes of the model."""
     refuse_labels_beyond(arrays, model.graph)
     model.eval()
     accumulators, metrics = Accumulators(), metrics_of(model.graph, arrays, by, asked)
@@ -205,6 +206,8 @@ def evaluate(
                 values, losses = results_of(model, batch, metrics.wanted, model.graph.losses)
             words = arrays.groups[str(by)][indices][own] if metrics.groups else None
             metrics.gather(accumulators, batch, values, losses, words)
+            if watch is not None:
+                watch(metrics, batch, values)
     return accumulators
 
 

@@ -34,6 +34,20 @@ class Section(FrozenData, Configurable):
         """Return every key with its value, as YAML writes it."""
         return {name: _plain(getattr(self, name)) for name in _list_fields(self)}
 
+    def list_changed(self, prefix: str = "") -> list[str]:
+        """Return the dotted keys whose values are no defaults."""
+        found = list[str]()
+        for name, field in _list_fields(self).items():
+            value, default, key = getattr(self, name), field.default, f"{prefix}{name}"
+            if isinstance(value, Section):
+                other = isinstance(value, Named) and type(value) is not type(default)
+                found += [*([f"{key}.name"] if other else []), *value.list_changed(f"{key}.")]
+            elif isinstance(value, Mapping):
+                found += [f"{key}.{each}" for each in value]
+            elif value != default:
+                found.append(key)
+        return found
+
 
 class Named(Section, Registered):
     """A section of one of several kinds, selected by the key `name`: an optimizer, a data set."""

@@ -125,8 +125,8 @@ class DamagedGrowth(Diagnostic, code="MG617"):
 
 
 class DamagedMetrics(Diagnostic, code="MG141"):
-    """Each line of a run's `metrics.jsonl` is a JSON object: step, epoch, split, and metrics by name. The last line may
-    be incomplete while a training writes it."""
+    """Each line of a run's `metrics.jsonl` is a JSON object: step, epoch, split, and metrics by name; of `steps.jsonl`,
+    step, loss, gradient_norm and load. The last line may be incomplete while a training writes it."""
 
     message = 'line {line} of "{path}" has no metrics'
     help = "resume the run, which cuts the file back: modgraph train --resume RUN"

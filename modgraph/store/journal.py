@@ -66,6 +66,17 @@ def read_metrics(run: RunDirectory) -> list[dict[str, Any]]:
     return Journal(run.metrics).read(parse_metrics, DamagedMetrics)
 
 
+def read_samples(run: RunDirectory) -> list[dict[str, Any]]:
+    """Read the samples of single steps of a run, none of a run without. Raises `ModgraphError`."""
+
+    def parse_sample(record: Any) -> dict[str, Any]:
+        if not {"step", "loss", "gradient_norm", "load"} <= record.keys():
+            raise ValueError(f"it is no sample: {record}")
+        return dict(record)
+
+    return Journal(run.steps).read(parse_sample, DamagedMetrics)
+
+
 def seal_logs(run: RunDirectory) -> dict[str, dict[str, Any]]:
     """Return the length and the hash of each log that exists. Raises `ModgraphError`."""
     contents = {path.name: run.content(path) for path in run.logs}

@@ -1,7 +1,8 @@
 """The files of a run. Needs no torch.
 
     spec.mod  imports.json  ir.json  recipe.yaml  data.json  start.json  run.json
-    of its training: metrics.jsonl  seconds.jsonl  tensorboard/  checkpoints/
+    of its training: metrics.jsonl  steps.jsonl  seconds.jsonl  tensorboard/  checkpoints/
+    of its tests: confusion.json
     of its trace: trace.json  trace/
     of a continual training: growth.jsonl  detections.jsonl  tasks.jsonl
 
@@ -48,6 +49,7 @@ from modgraph.store.records import seal, unseal
 RECIPE = "recipe.yaml"
 FORMAT = 2
 STARTING, STARTED, FINISHED = "starting", "started", "finished"
+CHANGED = "changed"  # the key of run.json that lists keys of the recipe whose values are no defaults
 UNREADABLE, REPAIRED = "unreadable", "repaired"  # keys of run.json: test splits with damaged files; their data since
 
 
@@ -75,6 +77,8 @@ class RunDirectory:
     start = _Inside("start.json")
     record = _Inside(RECORD)
     metrics = _Inside("metrics.jsonl")
+    steps = _Inside("steps.jsonl")  # samples of single steps
+    confusion = _Inside("confusion.json")  # matrices of its test splits
     seconds = _Inside("seconds.jsonl")  # how long its steps took
     tensorboard = _Inside("tensorboard")
     growth = _Inside("growth.jsonl")  # edits of its graph
@@ -87,7 +91,7 @@ class RunDirectory:
     @property
     def logs(self) -> tuple[Path, ...]:
         """The files to which training appends lines that a checkpoint seals."""
-        return self.metrics, self.growth, self.detections, self.tasks
+        return self.metrics, self.steps, self.growth, self.detections, self.tasks
 
     # ------------------------------------------------------------ making a run
 

@@ -43,6 +43,8 @@ def compare_runs(runs: Pair) -> tuple[RunsCompared | None, tuple[str, ...]]:
         compare_metrics(old, new),
         (seconds[0], seconds[1]) if len(seconds) == len(runs) else None,
         routing,
+        compare_keys(before.settings, after.settings, same=True),
+        compare_splits(data[0], data[1], same=True),
     )
     return compared, (*(_describe_progress(each) for each in facts if not each.is_finished), *notes)
 

@@ -54,15 +54,20 @@ class FiniteCheck:
             self.check()
 
     def gradients(
-        self, weights: Mapping[str, nn.Parameter], step: int, clip: float | None, of_modules: Collection[str] = ()
-    ) -> None:
-        """Clip gradients to a norm of `clip`. Raises `ModgraphError` if one is not finite. Where each step is checked,
-        the norm over all gradients decides whether single gradients need a check. Weights `of_modules` are those that
-        other processes do not hold."""
+        self,
+        weights: Mapping[str, nn.Parameter],
+        step: int,
+        clip: float | None,
+        of_modules: Collection[str] = (),
+        needs_norm: bool = False,
+    ) -> Tensor | None:
+        """Clip gradients to a norm of `clip`, and return their norm before if it is known or needed. Raises
+        `ModgraphError` if one is not finite. Where each step is checked, the norm over all gradients decides whether
+        single gradients need a check. Weights `of_modules` are those that other processes do not hold."""
         gradients = {name: _numbers(weight.grad) for name, weight in weights.items() if weight.grad is not None}
         parts = [some for some in select(gradients, of_modules) if some]
         at_once, names = self.every == 1, [name for some in parts for name in some]
-        norm = self._norm(gradients, of_modules) if clip is not None or at_once else None
+        norm = self._norm(gradients, of_modules) if clip is not None or at_once or needs_norm else None
         if (gradients or self.experts) and not (at_once and norm is not None and math.isfinite(norm.item())):
             norms = [whole(torch.stack(torch._foreach_norm(list(some.values()), math.inf))) for some in parts]
             say_which: Callable[[int, float], str] = lambda at, _: f"the gradient of {names[at]} is not finite"  # noqa: E731
@@ -77,6 +82,7 @@ class FiniteCheck:
                 nn.utils.clip_grads_with_norm_(some.values(), clip, norm)
         if self.seen and step + 1 - self.seen[0].step >= self.every:
             self.check()
+        return norm
 
     def check(self) -> None:
         """Check all numbers that are pending. Raises `ModgraphError`."""

@@ -21,11 +21,12 @@ from modgraph.data.batches import Batch, RandomOrder
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.metrics.accumulators import Accumulators
+from modgraph.metrics.confusion import Confusion
 from modgraph.metrics.metrics import evaluate, metrics_of
 from modgraph.nn.device import Transfer, seed_draws, to_device
 from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
-from modgraph.store.journal import LOGS, cut_logs, seal_logs
+from modgraph.store.journal import LOGS, Journal, cut_logs, seal_logs
 from modgraph.store.run_directory import RunDirectory
 from modgraph.store.seconds import add_segment
 from modgraph.training.algorithms.algorithm import Curriculum, Facts, Phase
@@ -37,6 +38,7 @@ from modgraph.training.named_parts import check_monitored, list_metrics
 from modgraph.training.processes import Processes, unshard
 from modgraph.training.progress import Log, Progress, StepMeter, Stopwatch
 from modgraph.training.reading import BatchReader
+from modgraph.training.samples import Sample, Sampler, merge_samples
 from modgraph.training.sections import Train
 from modgraph.training.stages import FACT
 from modgraph.training.state import refusing_damage, train_state
@@ -88,6 +90,7 @@ class Engine:
     def _enter(self, phase: Phase) -> None:
         train, self.phase = self.train, phase
         self.order = RandomOrder(phase.data, train.batch, train.by, train.steps_per_epoch, bucket=train.bucket)
+        self.sampler = Sampler(phase.epochs * self.order.steps)
 
     # ------------------------------------------------------------ what a course may know
 
@@ -102,16 +105,20 @@ class Engine:
         model.to(self.processes.device, precision).load_state_dict(weights)
         return model.eval()
 
-    def measure(self, model: Model, arrays: Arrays) -> dict[str, float]:
+    def measure(self, model: Model, arrays: Arrays, confusion: Confusion | None = None) -> dict[str, float]:
         """Return the metrics of a model on a split; each process measures a part. Those that divide its pools measure
-        each batch together."""
+        each batch together. `confusion` receives the confusion matrices of all."""
+        own = None if confusion is None else Confusion()
+        watch = None if own is None else own.add
         by, asked, processes = self.train.by, self.train.metrics, self.processes
         with unshard(self.state.objective):
             if model.group is None or processes.experts is None:
-                part = evaluate(model, arrays, processes.rank, processes.size, by, asked)
+                part = evaluate(model, arrays, processes.rank, processes.size, by, asked, watch=watch)
             else:
                 replicas = processes.experts.replicas
-                part = evaluate(model, arrays, replicas.place, replicas.size, by, asked, processes.share)
+                part = evaluate(model, arrays, replicas.place, replicas.size, by, asked, processes.share, watch)
+        if confusion is not None:
+            confusion.matrices = Confusion.merge(filter(None, processes.gather(own))).matrices
         return metrics_of(model.graph, arrays, by, asked).values(Accumulators.merge(processes.gather(part)))
 
     def on_rank_zero(self, compute: Callable[[], T]) -> T:
@@ -144,11 +151,13 @@ class Engine:
         """Write a checkpoint of this step. Raises `ModgraphError`, also for a state that is not finite."""
         self.finite.check()
         now = self.checkpoint(keep=self.processes.is_rank_zero)
-        parts = self.processes.gather((self.accumulators, find_not_finite(now)))
-        for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
+        parts = self.processes.gather((self.accumulators, find_not_finite(now), self.sampler.fetch()))
+        for wrong in filter(None, (found for _, found, _ in parts)):  # all processes stop, or none
             raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
         if self.processes.is_rank_zero:
-            accumulators = Accumulators.merge(part for part, _ in parts)
+            accumulators = Accumulators.merge(part for part, _, _ in parts)
+            if samples := merge_samples(each for _, _, each in parts):
+                Journal(self.directory.steps).add(*samples)
             now = replace(
                 now, facts={**now.facts, "accumulators": accumulators.facts(), LOGS: seal_logs(self.directory)}
             )
@@ -268,6 +277,7 @@ class Engine:
         state.learner.prepare(state.model, step)
         state.model.train()
         seed_draws(make_generator(seed, "noise", step).initial_seed())
+        sampled = self.sampler.takes(place[0])
         full = self.train.optimizer.arguments()["lr"] if self.phase.lr is None else self.phase.lr
         for group in state.optimizer.param_groups:
             group["lr"] = full * self.train.schedule.share(*place)
@@ -276,10 +286,13 @@ class Engine:
             batch, moved = self.reader.receive(read)
             forced = state.learner.force_choices(own, batch)
             forced = {name: to_device(each, self.processes.device) for name, each in forced.items()}
-            found, losses = state.objective({**moved, **forced})
+            with_loads = [True] if sampled and not self.train.compile else []  # each kind of call is compiled
+            found, losses, loads = state.objective({**moved, **forced}, *with_loads)
             measure, known = len(state.metrics.wanted), len(found) - len(states.results)
             objective = state.learner.objective(losses, found[measure:known], len(indices))
-        parts = self._descend(objective, batch, len(indices))
+        parts, loss, norm = self._descend(objective, batch, len(indices), sampled)
+        if sampled:
+            self.sampler.pending.append(Sample(step + 1, self.phase.tags, loss, norm, loads))
         self.parts = {name: part.detach() for name, part in parts.items()}
         states.move(state.model, dict(zip(states.results, found[known:], strict=True)))
         self.progress = replace(self.progress, step=step + 1)
@@ -296,15 +309,20 @@ class Engine:
         step = Step(self.progress.epoch + 1, self.progress.step, losses, self.state.optimizer.param_groups[0]["lr"])
         self.stopped |= self.on_rank_zero(lambda: self.watch.call("on_step", step))
 
-    def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> dict[str, Tensor]:
-        """Update the weights and return this process's part of each loss. Raises `ModgraphError` if the loss or a
-        gradient is not finite."""
+    def _descend(
+        self, losses: Mapping[str, Tensor], batch: Batch, examples: int, needs_norm: bool
+    ) -> tuple[dict[str, Tensor], Tensor, Tensor | None]:
+        """Update the weights and return this process's part of each loss, the loss of the batch, and the norm of the
+        gradient if it is known. Raises `ModgraphError` if the loss or a gradient is not finite."""
         counts = self.processes.totals(find_labelled(self.state.metrics.labels, batch))
         parts = {name: self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()}
         loss = torch.stack([*parts.values()]).sum()
-        self.finite.loss(self.processes.mean(loss), self.progress.step)
+        mean = self.processes.mean(loss)
+        self.finite.loss(mean, self.progress.step)
         loss.backward()  # type: ignore[no-untyped-call]
         self.processes.average(self.state.named, self.state.of_modules)
-        self.finite.gradients(self.state.named, self.progress.step, self.train.clip, self.state.of_modules)
+        norm = self.finite.gradients(
+            self.state.named, self.progress.step, self.train.clip, self.state.of_modules, needs_norm
+        )
         self.state.optimizer.step()
-        return parts
+        return parts, mean, norm

@@ -38,15 +38,19 @@ class Precise:
     dtype: torch.dtype
     mixed: bool
 
-    def __call__(self, batch: Mapping[str, Tensor]) -> tuple[list[Tensor], dict[str, Tensor]]:
+    def __call__(
+        self, batch: Mapping[str, Tensor], *more: bool
+    ) -> tuple[list[Tensor], dict[str, Tensor], dict[str, Tensor]]:
         default = torch.get_default_dtype()
         torch.set_default_dtype(self.dtype)
         try:
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
-                values, losses = self.module({name: _cast(each, self.dtype) for name, each in batch.items()})
+                cast = {name: _cast(each, self.dtype) for name, each in batch.items()}
+                values, losses, loads = self.module(cast, *more)
         finally:
             torch.set_default_dtype(default)
-        return [_cast(each, default) for each in values], {name: _cast(each, default) for name, each in losses.items()}
+        known = {name: _cast(each, default) for name, each in losses.items()}
+        return [_cast(each, default) for each in values], known, loads
 
 
 def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:

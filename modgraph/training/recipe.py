@@ -49,6 +49,12 @@ class Recipe:
             raise NotReadBack(f"the recipe is read back as another:\n{text}")
         return text
 
+    def list_changed(self) -> list[str]:
+        """Return the dotted keys whose values are no defaults, with the name of the data."""
+        start = [] if self.start is None else self.start.list_changed("start.")
+        model = [f"model.{name}" for name in self.model]
+        return [*model, *start, "data.name", *self.data.list_changed("data."), *self.train.list_changed("train.")]
+
     def record(self) -> dict[str, Any]:
         """Return every key with its value, defaults included, as YAML writes it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,11 +26,13 @@ from modgraph.files import exists, explain_error
 from modgraph.inspect.diff import Comparison
 from modgraph.ir import Graph, NotReadBack
 from modgraph.log import log
+from modgraph.metrics.confusion import Confusion, name_rows
 from modgraph.program import Program
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.journal import LOGS, check_logs, seal_logs
+from modgraph.store.matrices import Matrices, Matrix, keep_confusion
 from modgraph.store.records import finite, json_text
-from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, locate_recipe
+from modgraph.store.run_directory import CHANGED, FINISHED, STARTED, RunDirectory, locate_recipe
 from modgraph.syntax import parse
 from modgraph.training.algorithms.algorithm import Curriculum, Setup
 from modgraph.training.callbacks import Watch
@@ -196,7 +198,7 @@ def _begin(
             engine.say(str(inherited))
             engine.save()
         if engine.processes.is_rank_zero:
-            directory.mark(STARTED)
+            directory.mark(STARTED, **{CHANGED: recipe.list_changed()})
         yield engine
 
 
@@ -286,19 +288,33 @@ def finish(engine: Engine, data: DataSet | None = None) -> dict[str, Any]:
     if engine.train.best is not None:
         best = engine.train.best if isinstance(engine.train.best, str) else "best"
         metrics |= {"best_step": done.best_step, best: done.best}
-    tests = unseen(run.splits())
+    tests, confusion = unseen(run.splits()), dict[str, Confusion]()
     try:
         processes.on_rank_zero(partial(run.refuse_changed, tests))
         for split, arrays in tests.items():
-            metrics |= {f"{split}.{name}": value for name, value in engine.measure(model, arrays).items()}
+            confusion[split] = Confusion()
+            found = engine.measure(model, arrays, confusion[split])
+            metrics |= {f"{split}.{name}": value for name, value in found.items()}
     except ModgraphError:
         if processes.is_rank_zero:
             run.keep_unreadable(tests)
         raise
     if processes.is_rank_zero:
+        keep_confusion(engine.directory, _name_classes(confusion, run.description().get("classes", {})))
         facts = {**engine.curriculum.record(engine), LOGS: seal_logs(engine.directory)}
         engine.directory.mark(FINISHED, metrics=finite(metrics), **facts)
     return metrics
+
+
+def _name_classes(found: Mapping[str, Confusion], classes: Mapping[str, Sequence[str]]) -> Matrices:
+    """Return the confusion matrices of each split and target with the names of their classes."""
+    return {
+        split: {
+            target: Matrix(name_rows(len(matrix), classes.get(target, ())), matrix.tolist())
+            for target, matrix in confusion.matrices.items()
+        }
+        for split, confusion in found.items()
+    }
 
 
 def print_metrics(engine: Engine, metrics: Mapping[str, Any]) -> None:

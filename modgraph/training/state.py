@@ -37,6 +37,7 @@ from modgraph.training.errors import CannotDivide, DoesNotCarryOver, NothingToLe
 from modgraph.training.experts import select
 from modgraph.training.named_parts import ScheduledState, find_scheduled_states
 from modgraph.training.processes import Processes, divide_like, whole
+from modgraph.training.samples import find_loads, sum_load
 from modgraph.training.sections import BLOCKS, Train
 from modgraph.training.stages import Staged
 from modgraph.training.storage import STEPS, choose_storage, explain_apart, join_state, split_state
@@ -45,17 +46,23 @@ WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")  # t
 
 
 class Objective(nn.Module):
-    """The module of a step: returns the results for metrics and algorithm, and the losses of a batch."""
+    """The module of a step: returns the results for metrics and algorithm, the losses of a batch, and where it is
+    sampled the sums of choices [M] by route."""
 
     def __init__(self, model: Model, wanted: list[Any]) -> None:
         super().__init__()
         self.model = model
         self.wanted = wanted
         self.losses = model.graph.losses
+        self.loads = find_loads(model.graph)
         model.prepare((*wanted, *self.losses.values()))
 
-    def forward(self, batch: Batch) -> tuple[list[Tensor], dict[str, Tensor]]:
-        return results_of(self.model, batch, self.wanted, self.losses)
+    def forward(self, batch: Batch, sampled: bool = False) -> tuple[list[Tensor], dict[str, Tensor], dict[str, Tensor]]:
+        if not sampled:
+            return *results_of(self.model, batch, self.wanted, self.losses), {}
+        found, losses = results_of(self.model, batch, [*self.wanted, *self.loads.values()], self.losses)
+        known = len(self.wanted)
+        return found[:known], losses, dict(zip(self.loads, map(sum_load, found[known:]), strict=True))
 
 
 @dataclass(frozen=True)

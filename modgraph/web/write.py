@@ -36,6 +36,7 @@ GRAPH_SCRIPTS = (
     "scene.js",
     "folds.js",
     "layout.js",
+    "marks.js",
     "draw.js",
     "dom.js",
     "zoom.js",

@@ -11,13 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Browser, expect
 
 from modgraph.cli import main
 from modgraph.drawings import draw
+from modgraph.inspect.page.content import Change, Pane, Plan, Section
+from modgraph.inspect.page.document import page_of
+from modgraph.inspect.run_sections import build_confusion, build_loads, build_recipe, build_results
+from modgraph.inspect.scene import scene_of
 from modgraph.program import loads
-from modgraph.store.run_directory import RunDirectory
+from modgraph.store.journal import LOGS, read_samples, seal_logs
+from modgraph.store.run_directory import FINISHED, RunDirectory
 from modgraph.training.run import finish, start_run
+from modgraph.training.stored_run import load_run
 from tests.inspect.browser import quiet_page
 from tests.small_runs import reseal
 
@@ -60,16 +67,105 @@ def test_a_run_displays_its_metrics_and_names_the_command_that_traces_it(run: Pa
     path = tmp_path / "run.html"
     assert main(["visualize", str(run), "-o", str(path)]) == 0
     data = page_data(path)
-    assert data["panes"][0]["notes"] == [
-        f"What its routers do on real data is shown here after: modgraph trace {run.name}"
-    ]
-    (section,) = data["sections"]
+    *results, trace = data["panes"][0]["notes"]
+    assert trace == f"What its routers do on real data is shown here after: modgraph trace {run.name}"
+    metrics = RunDirectory(run).read_record()["metrics"]
+    assert results == [f"test: accuracy {metrics['test.accuracy']:.4g}, total_loss {metrics['test.total_loss']:.4g}"]
+    titles = [each["title"] for each in data["sections"]]
+    assert titles == ["Results", "Recipe", "Confusion", "Training", "Load of modules"]
+    section = data["sections"][3]
     (chart,) = [each for each in section["content"] if each["title"] == "accuracy"]
     written = [json.loads(line) for line in RunDirectory(run).metrics.read_text().splitlines()]
     for series in chart["series"]:
         expected = [[row["step"], row["accuracy"]] for row in written if row["split"] == series["name"]]
         assert series["points"] == expected
         assert len(expected) == 3
+
+
+def section_of(data: Any, title: str) -> list[Any]:
+    (found,) = (each["content"] for each in data["sections"] if each["title"] == title)
+    return list(found)
+
+
+def test_results_recipe_and_confusion_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.html"
+    draw(run, path)
+    data, files = page_data(path), RunDirectory(run)
+    metrics, table = files.read_record()["metrics"], section_of(data, "Results")[0]
+    assert table["header"][:3] == ["metric", "test", "train"]
+    assert dict(row[:2] for row in table["rows"])["accuracy"] == metrics["test.accuracy"]
+    note, changed, folded = section_of(data, "Recipe")
+    assert "no defaults" in note["text"]
+    assert [row[0] for row in changed["rows"]] == [
+        "data.name",
+        "data.train",
+        "data.test",
+        "train.epochs",
+        "train.batch",
+    ]
+    assert "train.optimizer.lr" in [row[0] for row in folded["content"][0]["rows"]]
+    heat = section_of(data, "Confusion")[1]
+    images, labels = (np.load(run.parent / "data.npz")[name] for name in ("image", "label"))
+    with torch.no_grad():
+        predicted = load_run(run).model()(torch.from_numpy(images)).argmax(-1).numpy()
+    assert heat["values"] == [[int(((labels == i) & (predicted == j)).sum()) for j in range(2)] for i in range(2)]
+
+
+def test_samples_of_steps_are_norms_and_loads_of_that_step(run: Path, tmp_path: Path) -> None:
+    samples = read_samples(RunDirectory(run))
+    assert [each["step"] for each in samples] == [1, 11]
+    path = tmp_path / "run.html"
+    draw(run, path)
+    (load,) = section_of(page_data(path), "Load of modules")
+    assert load["title"] == "expert"
+    for module, series in enumerate(load["series"]):
+        assert series["points"] == [[each["step"], round(each["load"]["expert"][module], 4)] for each in samples]
+    assert all(sum(each["load"]["expert"]) == pytest.approx(1) for each in samples)
+    norms: list[float] = []
+    with start_run(str(run.parent / "small.mod"), None, {}, str(tmp_path / "again")) as engine:
+        take = engine.state.optimizer.step
+
+        def step() -> None:
+            norms.append(
+                float(sum((each.grad**2).sum() for each in engine.state.named.values() if each.grad is not None)) ** 0.5
+            )
+            take()
+
+        engine.state.optimizer.step = step
+        finish(engine)
+    assert [each["gradient_norm"] for each in samples] == pytest.approx([norms[0], norms[10]])
+    assert (tmp_path / "again/steps.jsonl").read_text() == (run / "steps.jsonl").read_text()
+
+
+def test_what_an_older_run_lacks_is_said_with_the_way_to_it(run: Path, tmp_path: Path) -> None:
+    old = Path(shutil.copytree(run, tmp_path / "old"))
+    for name in ("steps.jsonl", "confusion.json"):
+        (old / name).unlink()
+    reseal(old)
+    files = RunDirectory(old)
+    files.mark(FINISHED, **{LOGS: seal_logs(files)})
+    draw(old, tmp_path / "old.html")
+    data = page_data(tmp_path / "old.html")
+    assert section_of(data, "Confusion")[0]["text"].endswith("modgraph eval old --detail")
+    assert "train the model anew" in section_of(data, "Training")[-1]["text"]
+
+
+@pytest.mark.parametrize("text", ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "a\u2028b"])
+def test_hostile_names_of_classes_and_metrics_stay_text(text: str, browser: Browser, tmp_path: Path) -> None:
+    sections = [
+        build_results({f"test.{text}": 1.0}, {}, {}, ["test"], [text]),
+        build_recipe({text: text}, [], [text]),
+        Section("Confusion", [*build_confusion({text: {text: ([text, text], [[1, 2], [3, 4]])}})]),
+        Section("Load", build_loads([], [{"step": 1, "loss": 1.0, "gradient_norm": 1.0, "load": {text: [0.5, 0.5]}}])),
+    ]
+    path = tmp_path / "hostile.html"
+    plan = Plan(text, [Change("changed", text, "logits.linear", "logits.linear")])
+    program = loads("model m() { input x: float[3] logits = x -> linear(2) output logits }")
+    panes = [Pane(scene_of(program.ir), label=text) for _ in range(2)]
+    path.write_text(page_of(text, panes, sections, plan))
+    with quiet_page(browser, path) as page:
+        assert page.evaluate("document.querySelector('.plan strong').textContent") == text
+        assert page.locator("img, .charts script").count() == 0
 
 
 def test_a_traced_run_displays_loads_and_traffic(run: Path, tmp_path: Path, browser: Browser) -> None:

@@ -83,7 +83,8 @@ def test_a_folder_that_is_empty_or_was_left_at_once_is_taken(spec: Path, tmp_pat
         (out / name).write_text("")
     begin(spec, out, train__epochs=1)
     assert {path.name for path in out.iterdir()} - {".lock"} == set(
-        "spec.mod ir.json recipe.yaml data.json run.json metrics.jsonl seconds.jsonl tensorboard checkpoints".split()
+        "spec.mod ir.json recipe.yaml data.json run.json metrics.jsonl steps.jsonl seconds.jsonl confusion.json "
+        "tensorboard checkpoints".split()
     )
 
 

@@ -16,7 +16,7 @@ from modgraph.store.run_directory import STARTED, RunDirectory
 from tests.continual_runs import lay_out_run, replayed_graph
 from tests.small_runs import begin, go_on
 
-LOGS = ("growth.jsonl", "detections.jsonl", "tasks.jsonl", "metrics.jsonl")
+LOGS = ("growth.jsonl", "detections.jsonl", "tasks.jsonl", "metrics.jsonl", "steps.jsonl")
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,8 @@ def test_training_learns_and_leaves_a_whole_run(spec: Path, tmp_path: Path, caps
     assert metrics["test.accuracy"] > 0.8
     names = {path.name for path in out.iterdir()}
     assert names - {".lock"} == set(
-        "spec.mod ir.json recipe.yaml data.json run.json metrics.jsonl seconds.jsonl tensorboard checkpoints".split()
+        "spec.mod ir.json recipe.yaml data.json run.json metrics.jsonl steps.jsonl seconds.jsonl confusion.json "
+        "tensorboard checkpoints".split()
     )
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == list(range(1, 16))

@@ -36,7 +36,8 @@ def test_resuming_equals_never_stopping(spec: Path, tmp_path: Path, optimizer: s
         finish(engine)
     assert go_on(tmp_path / "broken") == expected
     assert final_weights(tmp_path / "broken") == final_weights(tmp_path / "whole")
-    assert (tmp_path / "broken/metrics.jsonl").read_text() == (tmp_path / "whole/metrics.jsonl").read_text()
+    for name in ("metrics.jsonl", "steps.jsonl", "confusion.json"):
+        assert (tmp_path / "broken" / name).read_text() == (tmp_path / "whole" / name).read_text(), name
 
 
 def test_lines_of_an_epoch_that_left_no_checkpoint_are_written_anew(

@@ -13,7 +13,7 @@ from modgraph.inspect.cost import Cost, check_lengths, compute_cost
 from modgraph.inspect.diff.changes import Changed, Diff, Moved
 from modgraph.inspect.diff.graph_diff import AXIS, GONE, LABEL, WEIGHTS, Renames, compare
 from modgraph.inspect.diff.level import Level, is_below, split_place
-from modgraph.inspect.diff.runs_diff import RunsCompared
+from modgraph.inspect.diff.runs_diff import KeyChange, RunsCompared
 from modgraph.inspect.diff.words import Keys
 from modgraph.ir import Call, DecisionNode, Graph, GraphWeight, OpNode, Result, ScanNode, list_node_weights, weights_of
 
@@ -87,7 +87,8 @@ class Side:
 @dataclass(frozen=True)
 class Comparison:
     """Two architectures and their differences: nodes (`diff`), costs (`costs`), the fate of each weight (`weights`),
-    and for runs whether trained `values` are equal. `runs` are the differences of two runs beyond their architectures.
+    and for runs whether trained `values` are equal. `runs` are the differences of two runs beyond their architectures,
+    `manifests` the keys of the manifests of two bundles, those that are equal too.
 
     Its text is one line.
     """
@@ -100,6 +101,7 @@ class Comparison:
     values: Values = Values()
     notes: tuple[str, ...] = ()
     runs: RunsCompared | None = field(default=None, repr=False)
+    manifests: tuple[KeyChange, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.before.path} and {self.after.path}: {self}>"

@@ -10,7 +10,8 @@ from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.diff.architecture_diff import Comparison, Fate
 from modgraph.inspect.diff.graph_diff import AXIS, LABEL, WEIGHTS
-from modgraph.inspect.diff.runs_text import blocks_of, summarize
+from modgraph.inspect.diff.plan import build_plan
+from modgraph.inspect.diff.runs_sections import sections_of_runs
 from modgraph.inspect.diff.text import find_moves_of, lines_of, summary
 from modgraph.inspect.diff.words import describe_node, details, format_place
 from modgraph.inspect.page.content import Content, Kind, Mark, Pane, Section, Table, Text
@@ -31,7 +32,7 @@ def write_html(found: Comparison, sources: Sources) -> str:
     first, second = ("/".join(path[-count:]) for path in paths)
     labels = f"before: {first} ({found.before.kind})", f"after: {second} ({found.after.kind})"
     panes = build_panes(found, sources, labels)
-    return page_of(f"{first} → {second}", panes, [*_sections(found)])
+    return page_of(f"{first} → {second}", panes, [*_sections(found)], build_plan(found, panes[0].scene, panes[1].scene))
 
 
 def build_panes(found: Comparison, sources: Sources, labels: Sequence[str]) -> list[Pane]:
@@ -68,10 +69,9 @@ def _marks(found: Comparison) -> tuple[Marks, Marks]:
 
 def _sections(found: Comparison) -> Iterator[Section]:
     diff, (before, after) = found.reported, _marks(found)
-    yield Section("In short", [Text(summary(found)), *map(Text, found.notes)])
-    if found.runs is not None:
-        tables = [Table(header, rows) for header, rows in blocks_of(found.runs)]
-        yield Section("Runs", [*tables, *([] if tables else [Text(summarize(found.runs))])])
+    parameters = [Text("; ".join(details(diff.model)))] if diff.model else []
+    yield Section("In short", [Text(summary(found)), *parameters, *map(Text, found.notes)])
+    yield from sections_of_runs(found)
     if lines := lines_of(found):
         words = ["; ".join(filter(None, (each.what, *each.details))) for each in lines]
         facts = [(each.sign, each.kind, format_place(each.place), each.count) for each in lines]

@@ -83,13 +83,15 @@ class RouteChange:
 @dataclass(frozen=True)
 class RunsCompared:
     """Two runs: keys of their recipes that differ, splits with other examples, all metrics, the seconds of training if
-    known, and the routes of both."""
+    known, and the routes of both. `same_recipe` and `same_data` are the keys and splits that do not differ."""
 
     recipe: tuple[KeyChange, ...] = ()
     data: tuple[SplitChange, ...] = ()
     metrics: tuple[MetricChange, ...] = ()
     seconds: tuple[float, float] | None = None
     routing: tuple[RouteChange, ...] = ()
+    same_recipe: tuple[KeyChange, ...] = ()
+    same_data: tuple[SplitChange, ...] = ()
 
     @property
     def is_different(self) -> bool:
@@ -100,26 +102,27 @@ class RunsCompared:
     def changed_metrics(self) -> list[MetricChange]:
         """The metrics that differ, the most important first: accuracies, errors, losses, and others."""
         found = [each for each in self.metrics if each.before != each.after]
-        return sorted(found, key=lambda each: _rank(each.metric))
+        return sorted(found, key=lambda each: rank_metric(each.metric))
 
 
-def _rank(metric: str) -> int:
+def rank_metric(metric: str) -> int:
+    """Return the rank of a metric among others: accuracies, errors, total losses, losses, and others."""
     larger = is_larger_better(metric)
     if larger is None:
         return 4
     return 0 if larger else 3 if "loss" in metric.split(".") else 2 if metric.endswith(TOTAL) else 1
 
 
-def compare_keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[KeyChange, ...]:
-    """Return the keys with other values, in the order of the recipes."""
+def compare_keys(before: Mapping[str, Any], after: Mapping[str, Any], same: bool = False) -> tuple[KeyChange, ...]:
+    """Return the keys with other values, or with the `same`, in the order of the recipes."""
     keys = dict.fromkeys((*before, *after))
     pairs = ((key, before.get(key), after.get(key)) for key in keys)
-    return tuple(KeyChange(*each) for each in pairs if each[1] != each[2] or type(each[1]) is not type(each[2]))
+    return tuple(KeyChange(*each) for each in pairs if (each[1] == each[2] and type(each[1]) is type(each[2])) is same)
 
 
-def compare_splits(before: Splits, after: Splits) -> tuple[SplitChange, ...]:
-    """Return the splits with other examples."""
-    names = [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
+def compare_splits(before: Splits, after: Splits, same: bool = False) -> tuple[SplitChange, ...]:
+    """Return the splits with other examples, or with the `same`."""
+    names = [name for name in dict.fromkeys((*before, *after)) if (before.get(name) == after.get(name)) is same]
     counts = ((split["examples"] if (split := side.get(name)) else None for side in (before, after)) for name in names)
     return tuple(SplitChange(name, *each) for name, each in zip(names, counts, strict=True))
 

@@ -25,7 +25,7 @@ MOST_LETTERS = 40  # of a value
 def blocks_of(found: RunsCompared, apart: Iterable[str] = ()) -> Iterator[tuple[Row, list[Row]]]:
     """Yield a header and rows for each subject that differs. Keys that are listed `apart` are left out."""
     elsewhere = {*apart}
-    if keys := [_key(each) for each in found.recipe if each.key not in elsewhere]:
+    if keys := [format_key(each) for each in found.recipe if each.key not in elsewhere]:
         yield ("recipe", *SIDES), keys
     if found.data:
         yield ("examples", *SIDES), [_split(each) for each in found.data]
@@ -47,11 +47,11 @@ def summarize(found: RunsCompared) -> str:
     return "; ".join(words) or "recipes, data and metrics are the same"
 
 
-def _key(each: KeyChange) -> Row:
-    return each.key, _format_value(each.before), _format_value(each.after)
+def format_key(each: KeyChange) -> Row:
+    return each.key, format_setting(each.before), format_setting(each.after)
 
 
-def _format_value(value: Any) -> str:
+def format_setting(value: Any) -> str:
     """Format a value as a recipe has it, `-` for none."""
     if value is None:
         return "-"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import align
@@ -37,6 +37,7 @@ class Line:
     what: str = ""  # behind the place
     details: tuple[str, ...] = ()
     count: int = 1
+    first: str = field(default="", compare=False)  # the first of its places, in full
 
 
 Item = tuple[str, Callable[[str, Say], Line]]  # a place, and its line, given how the place and names are said
@@ -87,13 +88,19 @@ def fold(items: Iterable[Item], keys: Keys) -> list[Line]:
     for folded, group in groups.items():
         (place, line), _ = group[0]
         filled = replace(folded, place=fill(folded.place, [own for _, own in group]), count=len(group))
-        lines.append(filled if len(group) > 1 else line(place, str))
+        lines.append(replace(filled if len(group) > 1 else line(place, str), first=place))
     return lines
 
 
 def find_moves_of(moved: Iterable[Moved], keys: Keys) -> list[Move]:
     """Moves by prefix: the common end of old and new names is left out. Keys that shift by one are one move."""
+    return [move for move, _ in find_moved_groups(moved, keys)]
+
+
+def find_moved_groups(moved: Iterable[Moved], keys: Keys) -> list[tuple[Move, Moved]]:
+    """The moves by prefix, each with the first name that moved."""
     groups: dict[tuple[str, str, tuple[int, ...]], list[tuple[tuple[Key, ...], tuple[Key, ...]]]] = {}
+    firsts: dict[tuple[str, str, tuple[int, ...]], Moved] = {}
     for each in moved:
         first, second = each.before.split("."), each.after.split(".")
         while len(first) > 1 < len(second) and first[-1] == second[-1] and first[:-1] != second[:-1]:
@@ -102,9 +109,10 @@ def find_moves_of(moved: Iterable[Moved], keys: Keys) -> list[Move]:
         numbers = [pair for pair in zip(old, new, strict=False) if isinstance(pair[0], int)]
         steps = tuple(int(key) - int(other) for other, key in numbers if isinstance(key, int))
         groups.setdefault((before, after, steps), []).append((old, new))
+        firsts.setdefault((before, after, steps), each)
     return [
-        Move(fill(before, [old for old, _ in group]), fill(after, [new for _, new in group]), len(group))
-        for (before, after, _), group in groups.items()
+        (Move(fill(before, [old for old, _ in group]), fill(after, [new for _, new in group]), len(group)), first)
+        for ((before, after, _), group), first in zip(groups.items(), firsts.values(), strict=True)
     ]
 
 

@@ -18,6 +18,7 @@ class App {
     this.match = -1;
     this.panes = data.panes.map((pane, at) => new (pane.levels ? LevelPane : Pane)(this, pane, at));
     this.sections = data.sections;
+    this.changes = data.plan && new Changes(this, data.plan);
     this.charts = document.querySelector(".charts");
     drawCharts(this.charts, this.sections, (id) => this.toNode(id), data.config);
     this.buttons();
@@ -27,6 +28,7 @@ class App {
     this.panes.forEach((pane) => pane.view.fit(true));
     this.choices();
     this.overview();
+    if (this.changes) this.changes.begin();
     addEventListener("resize", () => this.panes.forEach(({ view }) => (view.fitted ? view.show(true) : view.fit(true))));
     const warm = () => document.getElementById("elk") && layouter();
     setTimeout(() => (this.panes.length > 1 ? warm() : this.panes[0].fitFolds().then(warm)), 100);
@@ -76,7 +78,8 @@ class App {
   }
   followed(pane, view) {
     for (const other of this.others(pane)) {
-      Object.assign(other.view, { x: view.x, y: view.y, scale: view.scale });
+      const [right, down] = this.changes ? this.changes.shift(pane, other) : [0, 0];
+      Object.assign(other.view, { x: view.x + right * view.scale, y: view.y + down * view.scale, scale: view.scale });
       other.view.show(true);
     }
   }

@@ -46,13 +46,20 @@ function showTip(handler, event, item, text) {
 // Where a section speaks of a node, its heading leads there; links to all sections stand above. Charts are drawn one after
 // the other as soon as the place is displayed.
 function drawCharts(place, sections, toNode, config) {
-  const waiting = [];
-  const chart = (content) => {
+  const waiting = [], drawAll = async (charts) => { for (const draw of charts.splice(0)) await draw(); };
+  const chart = (content, charts) => {
     const drawn = element("div", { class: "chart", role: "img", "aria-label": content.title });
-    waiting.push(() => drawChart(drawn, { data: { values: [content] }, ...content.spec }, config));
+    charts.push(() => drawChart(drawn, { data: { values: [content] }, ...content.spec }, config));
     return drawn;
   };
-  const figure = (content) => element("figure", {}, content.title ? element("figcaption", {}, content.title) : null, content.spec ? chart(content) : DRAW[content.kind](content));
+  // Content that is folded at first, under a summary; its charts are drawn when it unfolds.
+  const fold = ({ summary, content }) => {
+    const inner = [], details = element("details", {}, element("summary", {}, summary), element("div", { class: "row" }, content.map((each) => figure(each, inner))));
+    details.addEventListener("toggle", () => drawAll(inner));
+    return details;
+  };
+  const body = (content, charts) => (content.kind === "fold" ? fold(content) : content.spec ? chart(content, charts) : DRAW[content.kind](content));
+  const figure = (content, charts = waiting) => element("figure", {}, content.title ? element("figcaption", {}, content.title) : null, body(content, charts));
   const link = (text, onclick, title) => element("button", { class: "link", type: "button", title, onclick }, text);
   const heading = ({ title, nodes }) => nodes.length ? link(title, () => toNode(nodes[0]), "show it in the graph") : title;
   const drawn = sections.map((section) => element("section", {}, element("h2", {}, heading(section)), element("div", { class: "row" }, section.content.map((content) =>
@@ -62,6 +69,6 @@ function drawCharts(place, sections, toNode, config) {
   new IntersectionObserver(async (entries, observer) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();
-    for (const draw of waiting) await draw();
+    await drawAll(waiting);
   }).observe(place);
 }

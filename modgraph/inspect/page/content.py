@@ -36,6 +36,8 @@ class Content:
         match value:
             case list() | tuple():
                 return [self._plain(each) for each in value]
+            case Content():
+                return value.as_json()
             case Curve(name, points):
                 return {"name": name, "points": [_plain_point(*point) for point in points]}
             case bytes():
@@ -142,6 +144,14 @@ class Picture(Content):
 
 
 @dataclass(frozen=True)
+class Fold(Content):
+    """Other content under a summary, folded at first."""
+
+    summary: str
+    content: Sequence[Content]
+
+
+@dataclass(frozen=True)
 class Section:
     """A section of the page's second tab. Its heading links to the first of the boxes `nodes`, and each of them to
     it."""
@@ -190,6 +200,28 @@ class Mark:
     kind: Kind
     lines: tuple[str, ...] = ()
     counterpart: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change between two panes: what changed, and the first of its boxes in each pane, "" where there is none."""
+
+    kind: Kind
+    text: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What changed, in a line, and the changes in order. The page leads from one to the next, and unfolds only them,
+    unless it has loads of modules to display."""
+
+    text: str
+    changes: Sequence[Change]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"text": self.text, "changes": [asdict(each) for each in self.changes]}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from modgraph.diagnostics import ModgraphError
 from modgraph.extras import require
 from modgraph.inspect.charts import CONFIG, describe
-from modgraph.inspect.page.content import DrawingOptions, Pane, Section
+from modgraph.inspect.page.content import Content, DrawingOptions, Fold, Pane, Plan, Section
 from modgraph.inspect.page.errors import TooFewAddresses
 from modgraph.inspect.page.libraries import Library
 from modgraph.inspect.quote import escape_html, script_json
@@ -27,9 +27,10 @@ from modgraph.version import VERSION
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
-DRAWER = ("scene.js", "folds.js", "layout.js", "draw.js")
+DRAWER = ("scene.js", "folds.js", "layout.js", "marks.js", "draw.js")
 VIEWER = ("dom.js", "packed.js", "theme.js", "splitter.js", "zoom.js", "source.js", "panel.js", "pane.js", "levels.js")
-SCRIPTS = (*DRAWER, *VIEWER, "charts.js", "app.js")
+SCRIPTS = (*DRAWER, *VIEWER, "charts.js", "changes.js", "app.js")
+STYLES = ("page.css", "changes.css")
 Room = tuple[float, float]  # width and height of a drawing at full size
 Extent = Room | int | None
 TAB_OF_DATA = '<button type="button" role="tab" class="" data-do="tab" data-tab="charts">Data</button>'
@@ -44,17 +45,20 @@ BOXES_OF_LEVELS = (8, 25, 60, 140)  # unfolded in its other levels, approximatel
 MOST_BOXES = 400  # in the finest level
 
 
-def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ()) -> str:
-    """The page: one graph with its source, or two side by side; sections have a tab of their own."""
+def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = (), plan: Plan | None = None) -> str:
+    """The page: one graph with its source, or two side by side; sections have a tab of their own. With a plan, the page
+    of two leads from change to change."""
     data, drawings = [pane.as_json() for pane in panes], list[str]()
+    loaded = any(pane.loads for pane in panes)
+    changes = [] if plan is None or loaded else [each.after or each.before for each in plan.changes]
     for pane, record in zip(panes, data, strict=True):
-        drawing = render(record, room_of(len(panes), bool(pane.sources())), pane.options)
+        drawing = render(record, room_of(len(panes), bool(pane.sources())), pane.options, changes=changes)
         record |= {"state": drawing["state"], "laid": drawing["laid"]}
         drawings.append(drawing["svg"])
     described = [_section_as_json(section) for section in sections]
-    has_charts = any("spec" in each for section in described for each in section["content"])
+    has_charts = any(map(_has_chart, sections))
     libraries = [Library.ELK, *([Library.VEGA] if has_charts else [])]
-    content = script_json({"panes": data, "sections": described, "config": CONFIG})
+    content = script_json({"panes": data, "sections": described, "plan": plan and plan.as_json(), "config": CONFIG})
     script = f'<script type="application/json" id="data">{content}</script>'
     return _fill(title, panes, drawings, script, libraries, bool(sections))
 
@@ -77,9 +81,11 @@ def _fill(
     parts, template = list[str](), text_of("pane.html")
     for pane, svg in zip(panes, drawings, strict=True):
         heading = f"<h2>{escape_html(pane.label)}</h2>" if pane.label else ""
-        legend, sourceless = "" if parts else text_of("legend.html"), "" if pane.sources() else " sourceless"
+        marks = text_of("legend_of_marks.html") if pane.marks else ""
+        legend = "" if parts else text_of("legend.html").replace("<ul>", f"<ul>{marks}")
+        sourceless = "" if pane.sources() else " sourceless"
         parts.append(template.format(sourceless=sourceless, heading=heading, svg=svg, legend=legend))
-    script, style = join_scripts(SCRIPTS), read_style_of_drawing() + text_of("page.css")
+    script, style = join_scripts(SCRIPTS), read_style_of_drawing() + "".join(map(text_of, STYLES))
     return text_of("page.html").format(
         policy=escape_html(write_policy(style, script, *(each.script() for each in libraries))),
         version=VERSION,
@@ -97,11 +103,18 @@ def _fill(
 
 def _section_as_json(section: Section) -> dict[str, Any]:
     """A section with the descriptions of its charts."""
-    record = section.as_json()
-    for content, each in zip(section.content, record["content"], strict=True):
-        spec = describe(content)
-        each |= {} if spec is None else {"spec": spec}
-    return record
+    return section.as_json() | {"content": [*map(_content_as_json, section.content)]}
+
+
+def _has_chart(holder: Section | Fold) -> bool:
+    return any(_has_chart(each) if isinstance(each, Fold) else describe(each) is not None for each in holder.content)
+
+
+def _content_as_json(content: Content) -> dict[str, Any]:
+    if isinstance(content, Fold):
+        return content.as_json() | {"content": [*map(_content_as_json, content.content)]}
+    spec = describe(content)
+    return content.as_json() | ({} if spec is None else {"spec": spec})
 
 
 @cache
@@ -203,13 +216,18 @@ def room_of(panes: int, has_source: bool) -> Room:
 
 
 def render(
-    pane: dict[str, Any], room: Extent, options: DrawingOptions, plain: bool = False, routes: bool = False
+    pane: dict[str, Any],
+    room: Extent,
+    options: DrawingOptions,
+    plain: bool = False,
+    routes: bool = False,
+    changes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Lay out and draw a pane in JSON: `state` is the unfolding, `laid` the positions, `svg` the elements.
 
     Without a depth, boxes are unfolded as long as the drawing fits the room, or about a number of boxes, or without a
-    room all; with `routes`, only those that lead to boxes with a load. A `plain` drawing has no signs that fold. Raises
-    `ModgraphError` where V8 cannot start.
+    room all; with `routes`, only those that lead to boxes with a load; with `changes`, only those that lead to these
+    boxes. A `plain` drawing has no signs that fold. Raises `ModgraphError` where V8 cannot start.
     """
     engine = _engine()
     settings = {
@@ -219,6 +237,7 @@ def render(
         "without": options.list_left_out(),
         "plain": plain,
         "routes": routes,
+        "changes": [*changes],
     }
     engine.eval(f"render({json.dumps(pane)}, {json.dumps(settings)}); 0")
     while engine.eval("proceed()"):

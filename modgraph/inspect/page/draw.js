@@ -69,6 +69,7 @@ function drawBox(index, box, place, state) {
     parts.push(["g", { class: "fold", "data-fold": box.id }, ["rect", { class: "hit", x: cx - 12, y: cy - 12, width: 24, height: 24 }], ["path", { d: chevron }]]);
   }
   parts.push(...(areModules ? modules(box, place) : isOpen && isMixture(box) ? [] : bars(box, place, isOpen)));
+  parts.push(...signOf(box, place));
   const mark = box.mark ? ` mark-${box.mark.kind}` : "";
   return ["g", { class: `box kind-${box.kind}${isOpen ? " open" : ""}${mark}`, "data-id": box.id, tabindex: "-1", role: "treeitem",
                  "aria-label": describe(box), "aria-expanded": isGroup(box) ? String(isOpen) : undefined },

@@ -5,8 +5,9 @@ var console = {log() {}, warn() {}, error() {}, info() {}};
 function setTimeout(act) { return pending.push(act); }
 function clearTimeout() {}
 
-// What is unfolded, laid out and drawn: `rendered` is there when the queue of timers has run dry. `look` has the room
-// [width, height], or a number of boxes, or null for all; `isDeep` unfolds what is not folded below a depth; `without`, `direction`, `plain`.
+// What is unfolded, laid out and drawn: `rendered` is there when the queue of timers has run dry. `look` has the `room`
+// [width, height], or a number of boxes, or null for all; `changes` to unfold these only; `isDeep` to unfold what is not
+// folded below a depth; `without`, `direction`, `plain`.
 var rendered = null, fault = null;
 function render(data, look) {
   rendered = fault = null;
@@ -15,11 +16,13 @@ function render(data, look) {
   for (const id of Object.keys(data.marks || {})) if (!index.boxes.has(id)) delete data.marks[id];
   const layout = async (state) => positions(await elk.layout(elkGraph(index, Object.assign(state, { direction, plain }))));
   const choose = async () => {
-    const { room, without } = look, isWanted = look.routes ? leadsToLoad : undefined;
-    if (!look.isDeep && Array.isArray(room)) return firstLook(index, layout, room, without, isWanted);
-    const all = () => (room === null ? unfoldedAll(data.scene, without) : firstState(data.scene, room, without, isWanted));
-    const state = look.isDeep ? unfoldedToDepth(data.scene, without) : all();
-    return { state, laid: await layout(state) };
+    const { room, without, changes } = look, isWanted = look.routes ? leadsToLoad : undefined;
+    const lay = async (state) => ({ state, laid: await layout(state) });
+    if (look.isDeep) return lay(unfoldedToDepth(data.scene, without));
+    if (changes.length) return lay(stateOfChanges(index, changes, without));
+    if (room === null) return lay(unfoldedAll(data.scene, without));
+    if (!Array.isArray(room)) return lay(firstState(data.scene, room, without, isWanted));
+    return firstLook(index, layout, room, without, isWanted);
   };
   choose().then(({ state, laid }) => {
     const { open, all, without } = state;

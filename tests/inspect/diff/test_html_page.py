@@ -23,5 +23,42 @@ def test_a_change_is_framed_and_picked_on_both_sides(browser: Browser, tmp_path:
         framed.first.dispatch_event("click")
         expect(page.locator(".box.selected[data-id=agree]")).to_have_count(2)
         expect(page.locator(".panel")).to_contain_text("iterations: 4 → 5")
+        expect(page.locator(".plan strong")).to_have_text("1 changed")
+        expect(page.locator(".plan output")).to_have_text("1 of 1")
+        expect(page.locator(".plan .what")).to_contain_text("~ changed router agree: iterations: 4 → 5")
         page.locator("[data-do=tab][data-tab=charts]").click()
         expect(page.locator(".charts")).to_contain_text("What differs")
+
+
+def test_the_page_leads_from_change_to_change_and_unfolds_only_these(browser: Browser, tmp_path: Path) -> None:
+    before, after = load("specs/gmoe_digits.mod"), load("specs/gmoe_digits.mod", depth=6, experts=8)
+    found = compare_sides(Side("few.mod", "spec", before.ir), Side("more.mod", "spec", after.ir), {}, {})
+    path = tmp_path / "diff.html"
+    path.write_text(write_html(found, (before.source, after.source)))
+    picked = ".pane:nth-child({}) .box.selected"
+
+    def top_of(pane: int, id: str) -> float:
+        box = page.locator(f'.pane:nth-child({pane}) .box[data-id="{id}"] > .frame').last.bounding_box()
+        canvas = page.locator(f".pane:nth-child({pane}) .canvas").bounding_box()
+        assert box is not None and canvas is not None
+        return float(box["y"] - canvas["y"])
+
+    with quiet_page(browser, path) as page:
+        old, new = (f"{cost.parameters:,}" for cost in found.costs)
+        expect(page.locator(".plan strong")).to_have_text(f"48 added, 5 changed; parameters {old} → {new}")
+        expect(page.locator(".plan output")).to_have_text("1 of 4")
+        expect(page.locator(picked.format(2))).to_have_attribute("data-id", "blocks.1.expert")
+        expect(page.locator('.box[data-id="x.patches"]').first).to_have_attribute("aria-expanded", "false")
+        assert abs(top_of(1, "blocks.1.expert") - top_of(2, "blocks.1.expert")) < 2, "both sides show one place"
+        for key, place, kind in (("n", "2 of 4", "changed"), ("n", "3 of 4", "added"), ("p", "2 of 4", "changed")):
+            page.keyboard.press(key)
+            expect(page.locator(".plan output")).to_have_text(place)
+            expect(page.locator(".plan .what")).to_contain_text(kind)
+        page.keyboard.press("n")
+        page.keyboard.press("n")
+        expect(page.locator(".plan output")).to_have_text("4 of 4")
+        expect(page.locator(picked.format(2))).to_have_attribute("data-id", "norm")
+        assert abs(top_of(1, "norm") - top_of(2, "norm")) < 2
+        page.locator(".legend summary").first.click()
+        for name in ("added", "removed", "changed", "moved"):
+            expect(page.locator(".legend li").filter(has_text=name).first).to_be_visible()
