@@ -34,32 +34,64 @@ async function firstLook(index, layout, room, without, isWanted = () => true) {
   return isBetter ? bare : look;
 }
 
+// Unfold level by level. Of a level that does not fit, the failed layout tells the size of each unfolded box, so that the
+// next has those that fit together.
 async function unfoldInto(index, layout, room, without, isWanted) {
   let state = foldedAll(without), laid = await layout(state), layouts = 1;
   if (laid.width > room[0] && !without.includes("losses")) return { state, laid };
   const limit = [Math.max(room[0], laid.width), Math.max(room[1], laid.height)];
-  const attempt = async (boxes) => {
-    const next = { ...state, open: new Set(state.open), all: new Set(state.all) };
-    for (const box of boxes) {
-      next.open.add(box.id);
-      if (box.kind === "repeat" && holdsLoad(box)) next.all.add(box.id);
+  const unfold = async (level) => {
+    for (let boxes = fewEnough(level, state, laid); boxes.length && layouts < MOST_LAYOUTS; layouts++) {
+      const next = unfolded(state, boxes), placed = await layout(next);
+      if (placed.width <= limit[0] && placed.height <= limit[1]) {
+        [state, laid] = [next, placed];
+        return boxes;
+      }
+      const fitting = thoseThatFit(index, boxes, laid, placed, limit, state.direction === "right" ? 0 : 1);
+      boxes = fitting.length < boxes.length ? fitting : boxes.slice(0, -1);
     }
-    const more = boxes.reduce((sum, box) => sum + drawnChildren(box, next).length, 0);
-    if (layouts >= MOST_LAYOUTS || more + Object.keys(laid.boxes).length > MOST_BOXES) return false;
-    layouts++;
-    const placed = await layout(next);
-    if (placed.width > limit[0] || placed.height > limit[1]) return false;
-    [state, laid] = [next, placed];
-    return true;
+    return [];
   };
   const candidates = (boxes) => byInterest(boxes.filter((box) => isShownFirst(box) && isWanted(box) && !isModules(index, box)));
   for (let level = candidates(kept(index.scene.boxes, state)); level.length; ) {
-    const opened = [];
-    if (await attempt(level)) opened.push(...level);
-    else if (level.length > 1) for (const box of level) if (await attempt([box])) opened.push(box);
+    const opened = await unfold(level);
     level = candidates(opened.flatMap((box) => drawnChildren(box, state)));
   }
   return { state, laid };
+}
+
+function unfolded(state, boxes) {
+  const next = { ...state, open: new Set(state.open), all: new Set(state.all) };
+  for (const box of boxes) {
+    next.open.add(box.id);
+    if (box.kind === "repeat" && holdsLoad(box)) next.all.add(box.id);
+  }
+  return next;
+}
+
+// Of boxes, the first whose children are not too many together.
+function fewEnough(boxes, state, laid) {
+  let seen = Object.keys(laid.boxes).length;
+  return boxes.filter((box) => {
+    const more = drawnChildren(box, unfolded(state, [box])).length, fits = seen + more <= MOST_BOXES;
+    if (fits) seen += more;
+    return fits;
+  });
+}
+
+// Of boxes that are too large together, the first that fit by their sizes in the layout in which all are unfolded, `placed`:
+// one grows the drawing along its `axis` by as much as it gets longer than what stands in its row.
+function thoseThatFit(index, boxes, laid, placed, limit, axis) {
+  let length = axis ? laid.height : laid.width;
+  const inRow = (one, other) => one[axis] < other[axis] + other[axis + 2] && other[axis] < one[axis] + one[axis + 2];
+  const siblings = (box) => index.order.filter((each) => index.parents.get(each.id) === index.parents.get(box.id) && laid.boxes[each.id]);
+  return boxes.filter((box) => {
+    const now = placed.boxes[box.id], row = siblings(box).map((each) => laid.boxes[each.id]).filter((place) => inRow(place, laid.boxes[box.id]));
+    const growth = Math.max(0, now[axis + 2] - Math.max(...row.map((place) => place[axis + 2])));
+    const fits = length + growth <= limit[axis] && now[3 - axis] <= limit[1 - axis];
+    if (fits) length += growth;
+    return fits;
+  });
 }
 
 // What holds a change first, then rounds and routes before the rest, and what has most parameters.

@@ -1,8 +1,10 @@
 // One graph with its source: what is unfolded, selected and found in it, laid out and drawn.
 
+const MOST_KEPT = 12; // layouts of a pane
+
 class Pane {
   constructor(app, data, at) {
-    Object.assign(this, { app, data, at, index: indexed(data.scene), selected: [], found: new Set(), laid: data.laid, queue: Promise.resolve() });
+    Object.assign(this, { app, data, at, index: indexed(data.scene), selected: [], found: new Set(), laid: data.laid, queue: Promise.resolve(), layouts: new Map() });
     annotate(this.index, data);
     this.state = copyOf(data.state);
     this.place = app.root.querySelectorAll(".pane")[at];
@@ -34,8 +36,14 @@ class Pane {
     const first = boxes.find((box) => selected.has(box.dataset.id)) || boxes[0];
     if (first) first.tabIndex = 0;
   }
+  // The positions of a state, at once if it was laid out lately.
   async layout(state) {
-    return positions(await (await layouter()).layout(elkGraph(this.index, state)));
+    const key = JSON.stringify([...Object.entries(state)].map(([name, value]) => [name, value instanceof Set ? [...value].sort() : value]).sort());
+    const known = this.layouts.get(key) || positions(await (await layouter()).layout(elkGraph(this.index, state)));
+    this.layouts.delete(key);
+    this.layouts.set(key, known);
+    if (this.layouts.size > MOST_KEPT) this.layouts.delete(this.layouts.keys().next().value);
+    return known;
   }
   // The size of the drawing, and the middle of its highest box.
   measure() {
