@@ -130,7 +130,7 @@ def _choose(node: OpNode, attention: Attention, graph: Graph, lowering: str | No
     """Choose the best lowering for attention. Raises `Unfit`."""
     value, place = Choice(DENSE, "", attention).keys
     size = graph.type_of(value).shape[place].size
-    window = find_window(attention.pieces) if lowering != FUSED else None
+    window = find_window(attention.pieces) if lowering != FUSED and not attention.last else None
     if size is not None and size < FEW:
         raise Unfit(f"{size} keys are few")
     if window is not None:
@@ -243,6 +243,7 @@ class Builder:
             cap=scores.cap,
             band=tuple(map(format_piece, found.pieces)),
             blocks=blocks,
+            last=found.last,
         )
         inputs = {slot: each.value for slot, each in terms.items()}
         if self._infer(op, [*inputs.values()]) != self.node.types[0]:
