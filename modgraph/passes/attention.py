@@ -82,11 +82,12 @@ class Unfit(Exception):
 
 
 class Recogniser:
-    """Recognises attention in one graph."""
+    """Recognises attention in one graph. With `counts_places`, of tokens that caches keep too, whose positions it
+    knows relative to the last token."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, counts_places: bool = True) -> None:
         self.graph = graph
-        self.bands = BandFinder(graph, list_places(graph))
+        self.bands = BandFinder(graph, list_places(graph) if counts_places else ())
         self.inside: list[str] = []
         self.row = ""  # the letter of queries
         self.last: bool | None = None  # whether bands count places from the last token; not known yet
