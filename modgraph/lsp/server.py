@@ -59,7 +59,7 @@ def forget(
 
 def _serve(method: str, feature: Feature) -> Callable[[Any], Any]:
     """The handler of a request: its parameters as JSON, and the answer as a type of the protocol."""
-    response = types.METHOD_TO_TYPES[method][1]
+    response: Any = types.METHOD_TO_TYPES[method][1]
 
     def handle(params: Any) -> Any:
         try:

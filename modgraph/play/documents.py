@@ -57,7 +57,7 @@ class Documents:
         return name.endswith(SPEC)
 
     def spec_of(self, name: str) -> str | None:
-        """The spec that a file is checked with: itself, or the one that has the recipe's name; None if there is none."""
+        """The spec that a file is checked with: itself, or that of a recipe's name; None if there is none."""
         spec = PurePosixPath(name).with_suffix(SPEC).as_posix()
         if name.endswith(RECIPE):
             return spec if (self.root / spec).is_file() else None

@@ -43,10 +43,10 @@ def _kind_of(value: Any) -> str:
     return kinds.get(type(value), "list")
 
 
-def _range_of(value: float) -> dict[str, float]:
-    """Ends and a step for a slider: around the default, of its sign; a fraction stays one."""
+def _range_of(value: int | float) -> dict[str, float]:
+    """Ends and a step for a slider, between which the default lies. A share stays one, a count above zero too."""
     if isinstance(value, int):
-        low, high = min(value, 1), max(TIMES * value, LEAST) if value >= 0 else 0
-        return {"minimum": min(low, TIMES * value) if value < 0 else low, "maximum": high, "step": 1}
+        least, most = (min(value, 1), max(TIMES * value, LEAST)) if value >= 0 else (TIMES * value, 0)
+        return {"minimum": least, "maximum": most, "step": 1}
     low, high = (0.0, 1.0) if 0 <= value <= 1 else sorted((0.0, TIMES * value))
     return {"minimum": low, "maximum": high, "step": (high - low) / STEPS}

@@ -11,17 +11,17 @@ recipe or spec, and for what it imports: the messages of `modgraph check`. A dia
 in `data.rendered`, and its JSON of `check --json` in `data.diagnostic`. The worker drops a change that a later one
 replaces.
 
-Further requests of the page take `uri`, a spec or its recipe, and `parameters`, as `-s name=value` gives them: an object
-of names (`k`, `train.epochs`) with numbers, truth values, or texts as one types them.
+Further requests of the page take `uri`, a spec or its recipe, and `parameters`, as `-s name=value` gives them: an
+object of names (`k`, `train.epochs`) with numbers, truth values, or texts as one types them.
 
 | method | further parameters | result |
 |---|---|---|
 | `modgraph/check` | | `diagnostics` (each JSON of `check --json`), `rendered`, `ok` |
-| `modgraph/parameters` | | `parameters`: `name`, `kind`, `default`, `text`, and for numbers `minimum`, `maximum`, `step` |
+| `modgraph/parameters` | | `parameters`: `name`, `kind`, `default`, `text`; of numbers `minimum`, `maximum`, `step` |
 | `modgraph/cost` | `lengths` by axis | `text` of `cost`, `cost` (JSON of `cost --json`) |
 | `modgraph/show` | `after`, a pass | `text` of `show`, `passes` (all names), `after` |
 | `modgraph/graph` | | a pane of `inspect/page/content.py` in JSON, and `warnings` (rendered) |
-| `modgraph/diff` | `before`: `text` (or `uri`), `parameters` | `text` of `diff`, `summary`, `different`, `panes` (two) |
+| `modgraph/diff` | `before`: `text` (or `uri`), `parameters` | `text` of `diff`, `summary`, `different`, two `panes` |
 | `modgraph/explain` | `name`; no `uri` | `text` of `explain NAME` |
 | `modgraph/files` | no `uri` | `files`: `uri`, `name` of each file below the folder |
 | `modgraph/read` | | `text` |
@@ -29,9 +29,9 @@ of names (`k`, `train.epochs`) with numbers, truth values, or texts as one types
 
 Where a spec has mistakes, a request fails with code -32803: `message` is the first mistake, `data.rendered` all of them
 as the command line prints them, `data.diagnostics` their JSON. Other codes: -32601 for an unknown method, -32602 for
-parameters that do not fit, -32603 for a fault of modgraph, -32800 for a request that `$/cancelRequest` withdraws, -32801
-for one that a later change of a text makes pointless: the worker answers so all requests for panes (`modgraph/…` with
-`uri`) that wait when a change arrives.
+parameters that do not fit, -32603 for a fault of modgraph, -32800 for a request that `$/cancelRequest` withdraws,
+-32801 for one that a later change of a text makes pointless: the worker answers so all requests for panes (`modgraph/…`
+with `uri`) that wait when a change arrives.
 
 Notifications of the worker:
 
