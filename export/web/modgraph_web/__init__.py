@@ -21,6 +21,7 @@ DIGESTS = ["sha2.js", "_md.js", "_u64.js", "utils.js"]
 LICENCES = ["LICENSE-onnxruntime", "LICENSE-noble-hashes"]
 NAMES = [*SCRIPTS, *(f"vendor/{name}" for name in (*WEBASSEMBLY, *DIGESTS, *LICENCES))]
 
+# Python for WebAssembly. Not every server knows the type of a module called .mjs, so pages get it as .js.
 PYTHON = ["pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json"]
 # Each module of the editor imports the others by the names of their packages, which a page maps to these files.
 EDITOR = {
@@ -66,7 +67,7 @@ def playground() -> dict[str, Path]:
     """
     licences = [f"LICENSE-{Path(name).stem}" for name in EDITOR.values()]
     names = [f"pyodide/{name}" for name in PYTHON] + [f"editor/{name}" for name in (*EDITOR.values(), *licences)]
-    vendored = {name: FOLDER / "vendor" / name for name in names}
+    vendored = {name.replace(".mjs", ".js"): FOLDER / "vendor" / name for name in names}
     return _find(vendored | {"pyodide/LICENSE-pyodide": FOLDER / "vendor" / "LICENSE-pyodide"})
 
 
