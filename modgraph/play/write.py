@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,11 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.play.errors import NoPlayground, NotAFolder
 from modgraph.play.library import read_entry, read_library
 from modgraph.play.packages import FIRST, MORE, pack
+from modgraph.play.screen import write_screen
 from modgraph.version import VERSION
 from modgraph.web.folder import FORMAT, RECORD, check_place, list_files_in, replacing_folder
 
 PACKAGES, LATER, LIBRARY, OPENED, LOCK = "packages.zip", "more.zip", "library.json", "opened.json", "pyodide-lock.json"
-SCRIPTS = "page"  # the folder of the page's own scripts and styles; its frame stands above
-FRAME = ".html"
 FIRST_LOADED = ("pyodide/pyodide.js", "pyodide/pyodide.asm.js", "pyodide/pyodide.asm.wasm", "pyodide/python_stdlib.zip")
 
 
@@ -33,7 +31,7 @@ def write_playground(folder: str | Path, spec: str | Path | None = None, force: 
         for name, path in vendored.items():
             if not name.endswith(LOCK):
                 _write(new / name, path.read_bytes())
-        _write_page(new)
+        write_screen(new)
         _write(new / PACKAGES, pack(FIRST))
         _write(new / LATER, pack(MORE))
         _write(new / LIBRARY, _json({"entries": read_library()}))
@@ -55,12 +53,6 @@ def _list_vendored() -> dict[str, Path]:
         return modgraph_web.playground()
     except FileNotFoundError as error:
         raise ModgraphError([NoPlayground(reason=str(error))]) from error
-
-
-def _write_page(new: Path) -> None:
-    for each in files("modgraph.play").joinpath("page").iterdir():
-        folder = new if each.name.endswith(FRAME) else new / SCRIPTS
-        _write(folder / each.name, each.read_bytes())
 
 
 def _write(path: Path, content: bytes) -> None:
