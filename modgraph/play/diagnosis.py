@@ -23,7 +23,7 @@ class Publisher:
         """The parameters of `publishDiagnostics`: for the changed file always, for others where they differ."""
         found: dict[str, list[dict[str, Any]]] = {changed: []}
         for spec in self._list_specs(changed):
-            for diagnostic in check_spec(spec, {}).diagnostics:
+            for diagnostic in check_spec(spec, {}, needs=False).diagnostics:
                 name, message = self._place(diagnostic, spec)
                 messages = found.setdefault(name, [])
                 if message not in messages:

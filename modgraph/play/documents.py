@@ -11,6 +11,14 @@ from urllib.request import url2pathname
 SPEC, RECIPE = ".mod", ".yaml"
 
 
+class WrongParameters(ValueError):
+    """The parameters of a request do not fit."""
+
+
+class UnknownMethod(Exception):
+    """No request has this name."""
+
+
 class NotInFolder(ValueError):
     """A URI or a name that is not of a file below the folder."""
 
