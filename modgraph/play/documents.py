@@ -27,7 +27,7 @@ class NotInFolder(ValueError):
 class Documents:
     """The files below a folder, which is the current one: so messages name files as a command there would."""
 
-    root: Path
+    root: Path  # without links
     open: dict[str, str] = field(default_factory=dict)
 
     def name_of(self, uri: str) -> str:

@@ -72,7 +72,7 @@ class Service:
     """The requests over the files below the current folder. `explain` returns the page of a name."""
 
     explain: Callable[[str], str]
-    documents: Documents = field(default_factory=lambda: Documents(Path.cwd()))
+    documents: Documents = field(default_factory=lambda: Documents(Path.cwd().resolve()))
 
     def __post_init__(self) -> None:
         self.features = Features(self.documents)
@@ -116,7 +116,8 @@ class Service:
         if method.startswith("modgraph/"):
             return self.panes.answer(method, params)
         if method in FEATURES:
-            name = self.documents.name_of(params["textDocument"]["uri"])
+            document = params.get("textDocument")
+            name = self.documents.name_of(str(document.get("uri")) if isinstance(document, Mapping) else "")
             return FEATURES[method].answer(self.features, params) if self.documents.is_spec(name) else None
         raise UnknownMethod(method)
 
