@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, render
+from modgraph.elaboration import resolve_path
 from modgraph.lsp.convert import START, message_of
 from modgraph.play.documents import Documents
 from modgraph.training.check import check_spec
@@ -23,7 +24,7 @@ class Publisher:
         """The parameters of `publishDiagnostics`: for the changed file always, for others where they differ."""
         found: dict[str, list[dict[str, Any]]] = {changed: []}
         for spec in self._list_specs(changed):
-            for diagnostic in check_spec(spec, {}).diagnostics:
+            for diagnostic in check_spec(spec, {}, needs=False).diagnostics:
                 name, message = self._place(diagnostic, spec)
                 messages = found.setdefault(name, [])
                 if message not in messages:
@@ -50,7 +51,9 @@ class Publisher:
         return name, message
 
     def _file_of(self, source: str, spec: str) -> str | None:
-        """The name of the file that a source was read from: imports are named from the folder of the spec."""
-        beside = (PurePosixPath(spec).parent / source).as_posix()
-        names = [source, beside]
-        return next((name for name in names if (self.documents.root / name).is_file()), None)
+        """The name of the file that a source was read from, or None: imports have whole paths, or are named from the
+        folder of the spec."""
+        root = self.documents.root
+        paths = (resolve_path(root / each) for each in (source, PurePosixPath(spec).parent / source))
+        found = (path for path in paths if path.is_relative_to(root) and path.is_file())
+        return next((path.relative_to(root).as_posix() for path in found), None)

@@ -11,6 +11,14 @@ from urllib.request import url2pathname
 SPEC, RECIPE = ".mod", ".yaml"
 
 
+class WrongParameters(ValueError):
+    """The parameters of a request do not fit."""
+
+
+class UnknownMethod(Exception):
+    """No request has this name."""
+
+
 class NotInFolder(ValueError):
     """A URI or a name that is not of a file below the folder."""
 
@@ -19,7 +27,7 @@ class NotInFolder(ValueError):
 class Documents:
     """The files below a folder, which is the current one: so messages name files as a command there would."""
 
-    root: Path
+    root: Path  # without links
     open: dict[str, str] = field(default_factory=dict)
 
     def name_of(self, uri: str) -> str:

@@ -9,6 +9,7 @@ from modgraph.diagnostics import ModgraphError, Report
 from modgraph.elaboration import read_standalone
 from modgraph.files import exists, list_shipped_specs
 from modgraph.prelude import blocks, routers
+from modgraph.recipes.maps import place_maps
 from modgraph.store.run_directory import locate_recipe
 from modgraph.syntax import parse, read
 
@@ -37,7 +38,8 @@ def read_entry(path: Path, group: str) -> Entry:
         text = read(recipe, report)
         if text is None:
             raise ModgraphError(report.list_diagnostics())
-        files[f"{path.stem}.yaml"] = text.text
+        files[f"{path.stem}.yaml"], maps = place_maps(text.text)
+        files |= maps
     return {"group": group, "title": path.stem, "about": _about(source.text), "open": path.name, "files": files}
 
 

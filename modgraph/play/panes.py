@@ -19,7 +19,7 @@ from modgraph.inspect.diff.text import summary
 from modgraph.inspect.page.content import Pane
 from modgraph.inspect.scene import scene_of
 from modgraph.passes import EVERY_PIPELINE, apply_passes, cut_pipeline
-from modgraph.play.documents import Documents
+from modgraph.play.documents import Documents, UnknownMethod, WrongParameters
 from modgraph.play.parameters import list_parameters
 from modgraph.store.architecture import Architecture, Kind, read_architecture
 from modgraph.training.check import check_spec
@@ -28,10 +28,6 @@ Params = Mapping[str, Any]
 Json = dict[str, Any]
 PASSES = [f"{pipeline}.{each.name}" for pipeline, passes in EVERY_PIPELINE.items() for each in passes]
 LABELS = "pinned", "now"  # of the two graphs of a comparison
-
-
-class WrongParameters(ValueError):
-    """The parameters of a request do not fit."""
 
 
 class Panes:
@@ -45,8 +41,14 @@ class Panes:
     def forget(self) -> None:
         self._read.clear()
 
+    def answer(self, method: str, params: Params) -> Json:
+        """The result of a request. Raises `UnknownMethod`, `WrongParameters`, `NotInFolder` and `ModgraphError`."""
+        if method not in REQUESTS:
+            raise UnknownMethod(method)
+        return REQUESTS[method](self, params)
+
     def check(self, params: Params) -> Json:
-        checked = check_spec(self._spec(params), read_values(params))
+        checked = check_spec(self._spec(params), read_values(params), needs=False)
         found = [each.as_json() for each in checked.diagnostics]
         rendered = render_all(checked.diagnostics) if found else ""
         return {"ok": not checked.has_errors, "diagnostics": found, "rendered": rendered}

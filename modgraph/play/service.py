@@ -7,9 +7,9 @@ and the worker posts texts of the same kind. The methods of editors are those of
 `documentSymbol`, `semanticTokens/full`. A document is a file below the folder: `file:///play/NAME` in the browser.
 
 A change of a document is written to its file, and `textDocument/publishDiagnostics` follows for the document, for its
-recipe or spec, and for what it imports: the messages of `modgraph check`. A diagnostic has the text of the command line
-in `data.rendered`, and its JSON of `check --json` in `data.diagnostic`. The worker drops a change that a later one
-replaces.
+recipe or spec, and for what it imports: the messages of `modgraph check`, but for packages and files that a training
+needs. A diagnostic has the text of the command line in `data.rendered`, and its JSON of `check --json` in
+`data.diagnostic`. The worker drops a change that a later one replaces.
 
 Further requests of the page take `uri`, a spec or its recipe, and `parameters`, as `-s name=value` gives them: an
 object of names (`k`, `train.epochs`) with numbers, truth values, or texts as one types them.
@@ -47,22 +47,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import ModgraphError, render_all
 from modgraph.lsp.features import FEATURES, Features, Refused
 from modgraph.play.diagnosis import Publisher
-from modgraph.play.documents import Documents, NotInFolder
-from modgraph.play.panes import REQUESTS, Panes, WrongParameters
+from modgraph.play.documents import Documents, NotInFolder, UnknownMethod, WrongParameters
 from modgraph.version import VERSION
+
+if TYPE_CHECKING:
+    from modgraph.play.panes import Panes
 
 Json = dict[str, Any]
 Params = Mapping[str, Any]
 UNKNOWN, WRONG, FAULT, REFUSED = -32601, -32602, -32603, -32803
 WHOLE = 1  # a change is the whole text
 OPEN, CHANGE, CLOSE = "textDocument/didOpen", "textDocument/didChange", "textDocument/didClose"
-OURS = "This is a fault of modgraph, not yours."
 
 
 @dataclass
@@ -70,12 +72,18 @@ class Service:
     """The requests over the files below the current folder. `explain` returns the page of a name."""
 
     explain: Callable[[str], str]
-    documents: Documents = field(default_factory=lambda: Documents(Path.cwd()))
+    documents: Documents = field(default_factory=lambda: Documents(Path.cwd().resolve()))
 
     def __post_init__(self) -> None:
         self.features = Features(self.documents)
-        self.panes = Panes(self.documents, self.explain)
         self.publisher = Publisher(self.documents)
+
+    @cached_property
+    def panes(self) -> Panes:
+        """What answers panes, imported at the first of their requests: the first check comes before."""
+        from modgraph.play.panes import Panes
+
+        return Panes(self.documents, self.explain)
 
     def receive(self, text: str) -> list[str]:
         """Answer a message: the texts of the response and of notifications, in order."""
@@ -95,7 +103,9 @@ class Service:
             return _error(REFUSED, error.diagnostics[0].text(), data)
         except Refused as refusal:
             return _error(REFUSED, str(refusal))
-        except (WrongParameters, NotInFolder, KeyError, TypeError) as error:
+        except UnknownMethod as error:
+            return _error(UNKNOWN, f'unknown method "{error}"')
+        except (WrongParameters, NotInFolder) as error:
             return _error(WRONG, str(error))
 
     def _find_result(self, method: str, params: Params) -> Any:
@@ -103,12 +113,18 @@ class Service:
             return {"capabilities": CAPABILITIES, "serverInfo": {"name": "modgraph", "version": VERSION}}
         if method == "shutdown":
             return None
-        if method in REQUESTS:
-            return REQUESTS[method](self.panes, params)
+        if method.startswith("modgraph/"):
+            return self.panes.answer(method, params)
         if method in FEATURES:
-            name = self.documents.name_of(params["textDocument"]["uri"])
+            document = params.get("textDocument")
+            name = self.documents.name_of(str(document.get("uri")) if isinstance(document, Mapping) else "")
             return FEATURES[method].answer(self.features, params) if self.documents.is_spec(name) else None
-        raise Refused(f'unknown method "{method}"')
+        raise UnknownMethod(method)
+
+    def _forget(self) -> None:
+        self.features.forget()
+        if "panes" in vars(self):
+            self.panes.forget()
 
     def _notified(self, method: str, params: Params) -> Iterator[Json]:
         """The notifications that follow from one of the editor."""
@@ -122,8 +138,7 @@ class Service:
             text = document["text"] if method == OPEN else params["contentChanges"][-1]["text"]
             self.documents.open[document["uri"]] = text
             self.documents.write(name, text)
-        self.features.forget()
-        self.panes.forget()
+        self._forget()
         if method != CLOSE:
             for found in self.publisher.publish(name):
                 yield {"method": "textDocument/publishDiagnostics", "params": found}

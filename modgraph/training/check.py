@@ -10,6 +10,7 @@ from modgraph.diagnostics import Diagnostic, Report
 from modgraph.elaboration import diagnose, elaborate_blocks
 from modgraph.files import exists
 from modgraph.log import log
+from modgraph.program import Program, load, read_program
 from modgraph.store.run_directory import locate_recipe
 from modgraph.syntax import ast, parse, read
 
@@ -28,9 +29,9 @@ class Checked:
         return any(each.severity == "error" for each in self.diagnostics)
 
 
-def check_spec(path: str, values: Mapping[str, Any], recipe: str | None = None) -> Checked:
-    """Check the spec at a path with values of parameters and dotted recipe keys. `recipe` replaces the one beside
-    it."""
+def check_spec(path: str, values: Mapping[str, Any], recipe: str | None = None, needs: bool = True) -> Checked:
+    """Check the spec at a path with values of parameters and dotted recipe keys. `recipe` replaces the one beside it.
+    Without `needs`, packages and files that a training needs may be missing: it runs elsewhere."""
     report = Report()
     source = read(path, report)
     file = parse(source, report) if source is not None else None
@@ -41,7 +42,12 @@ def check_spec(path: str, values: Mapping[str, Any], recipe: str | None = None) 
         from modgraph.training.recipe import key_overrides
 
         log.debug(f"checking {path} with its recipe {recipe}")
-        return Checked(diagnose_training(path, recipe, key_overrides(values)), file, recipe)
+
+        def read_spec(_: object, **parameters: Any) -> Program:
+            return read_program(source, parameters, Report(), file)
+
+        found = diagnose_training(path, recipe, key_overrides(values), load if file is None else read_spec, needs)
+        return Checked(found, file, recipe)
     if file is not None and (file.models or values):
         diagnose(file, values, report)
     elif file is not None:

@@ -5,6 +5,7 @@ import { Queue } from "./queue.js";
 
 const HOME = new URL("../", import.meta.url).href;
 const ENGINE = "pyodide/", PACKAGES = "packages.zip", MORE = "more.zip", RECORD = "page.json";
+const WASM = "application/wasm";
 const ROOT = "/play", SITE = "/packages";
 const FETCHED = ["pyodide.asm.wasm", "python_stdlib.zip"].map((name) => ENGINE + name);
 
@@ -65,14 +66,13 @@ class Progress {
 // A response whose bytes are counted as they come. WebAssembly compiles while it loads, whatever type a server names.
 function count(response, what, progress) {
   if (!response.ok) throw new Error(`cannot load ${response.url}: ${response.status}`);
-  const counter = new TransformStream({
-    transform(chunk, controller) {
-      progress.add(what, chunk.byteLength);
-      controller.enqueue(chunk);
-    },
-  });
-  const headers = { "content-type": response.url.endsWith(".wasm") ? "application/wasm" : "application/octet-stream" };
-  return new Response(response.body.pipeThrough(counter), { headers });
+  const read = async (stream) => {
+    for (let part = await stream.read(); !part.done; part = await stream.read()) progress.add(what, part.value.byteLength);
+  };
+  read(response.clone().body.getReader()).catch(() => {}); // who reads the response itself hears of a failure
+  const typed = !response.url.endsWith(".wasm") || response.headers.get("content-type") === WASM;
+  // a browser keeps what it compiled of a response of its own
+  return typed ? response : new Response(response.body, { headers: { "content-type": WASM } });
 }
 
 async function start() {
@@ -105,8 +105,10 @@ import json, os, sys
 sys.path.insert(0, "${SITE}")
 os.makedirs("${ROOT}", exist_ok=True)
 os.chdir("${ROOT}")
-from modgraph.cli.explain_command import explain
 from modgraph.play.service import Service
+def explain(name):
+    from modgraph.cli.explain_command import explain
+    return explain(name)
 service = Service(explain)
 lambda text: json.dumps(service.receive(text))
 `;
