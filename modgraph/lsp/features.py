@@ -102,7 +102,7 @@ class Features:
         text = format_source(source, Report())
         if text is None or text == source.text:
             return None
-        end = {"line": source.text.count("\n") + 1, "character": 0}
+        end = convert.position_of(source, len(source.text))
         return [{"range": {"start": convert.START, "end": end}, "newText": text}]
 
     # ------------------------------------------------------------ what is displayed

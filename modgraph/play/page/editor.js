@@ -46,10 +46,14 @@ export class Editor {
   get view() {
     return this.views.get(this.shown);
   }
-  // Make an editor for each file, and none for others; show one.
+  // Make an editor for each file with its text, and none for others; show one.
   show(files, active) {
     for (const [name, view] of this.views) if (!files.has(name)) this.remove(name, view);
-    for (const [name, text] of files) if (!this.views.has(name)) this.views.set(name, this.make(name, text));
+    for (const [name, text] of files) {
+      if (!this.views.has(name)) this.views.set(name, this.make(name, text));
+      const { state } = this.views.get(name);
+      if (state.doc.toString() !== text) this.views.get(name).dispatch({ changes: { from: 0, to: state.doc.length, insert: text } });
+    }
     const isOther = this.shown !== active;
     this.shown = active;
     for (const [name, view] of this.views) view.dom.style.display = name === active ? "" : "none";

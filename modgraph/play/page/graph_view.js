@@ -43,7 +43,7 @@ class LivePane extends Pane {
   }
   // Draw another graph; boxes of the same id stay folded or unfolded, and selected.
   async update(data) {
-    this.queue = this.queue.then(() => this.swap(data)); // after a layout that is under way
+    this.queue = this.queue.catch(() => {}).then(() => this.swap(data)); // after a layout that is under way, or has failed
     await this.redraw(this.selected[0]);
     if (!this.isMoved) this.view.fit(true);
   }
