@@ -14,7 +14,7 @@ const post = (message) => self.postMessage(JSON.stringify({ jsonrpc: "2.0", ...m
 const notify = (method, params) => post({ method, params });
 const refuse = (id, code, message) => post({ id, error: { code, message } });
 const queue = new Queue(refuse);
-let service = null, running = false;
+let service = null, running = false, later = null; // `later` ends when all packages are there
 
 self.addEventListener("message", ({ data }) => {
   queue.add(JSON.parse(data));
@@ -26,15 +26,22 @@ async function run() {
   if (running || service === null) return;
   running = true;
   while (queue.length) {
-    for (const text of answer(queue.next())) self.postMessage(text);
+    for (const text of await answer(queue.next())) self.postMessage(text);
     await nextTask();
   }
   running = false;
 }
 
-function answer(message) {
+async function answer(message) {
+  const text = JSON.stringify(message);
   try {
-    return JSON.parse(service(JSON.stringify(message)));
+    try {
+      return JSON.parse(service(text));
+    } catch (error) {
+      if (error.type !== "ModuleNotFoundError") throw error;
+      await later;
+      return JSON.parse(service(text));
+    }
   } catch (error) {
     console.error(error);
     const fault = { jsonrpc: "2.0", id: message.id, error: { code: -32603, message: String(error.message ?? error) } };
@@ -95,9 +102,14 @@ async function start() {
   service = python.runPython(START);
   const seconds = (performance.now() - began) / 1000;
   notify("modgraph/ready", { version: record.modgraph, seconds, bytes: progress.total, root: `file://${ROOT}/` });
+  later = load(python, plain(HOME + MORE)); // what few requests need comes when the editor works
   run();
-  // what few requests need comes when the editor works
-  python.unpackArchive(await (await plain(HOME + MORE)).arrayBuffer(), "zip", { extractDir: SITE });
+  await later;
+}
+
+async function load(python, response) {
+  python.unpackArchive(await (await response).arrayBuffer(), "zip", { extractDir: SITE });
+  python.runPython("import importlib; importlib.invalidate_caches()");
 }
 
 const START = `
