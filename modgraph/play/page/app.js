@@ -122,7 +122,7 @@ class App {
   }
   moved() {
     const word = this.editor.word();
-    if (!word || word === this.word || this.results.view.id !== "help") return;
+    if (!word || word === this.word || this.results.view.id !== "help" || !this.editor.view.hasFocus) return;
     this.word = word;
     this.results.changed(this.results.reason);
   }
