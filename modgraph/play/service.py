@@ -90,7 +90,7 @@ class Service:
         message = json.loads(text)
         method, params = str(message.get("method", "")), message.get("params") or {}
         if "id" not in message:
-            return [*map(_to_text, self._notified(method, params))]
+            return [*map(_to_text, self._follow_up(method, params))]
         return [_to_text({"id": message["id"], **self._answer(method, params)})]
 
     def _answer(self, method: str, params: Params) -> Json:
@@ -126,7 +126,7 @@ class Service:
         if "panes" in vars(self):
             self.panes.forget()
 
-    def _notified(self, method: str, params: Params) -> Iterator[Json]:
+    def _follow_up(self, method: str, params: Params) -> Iterator[Json]:
         """The notifications that follow from one of the editor."""
         if method not in (OPEN, CHANGE, CLOSE):
             return

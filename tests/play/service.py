@@ -47,16 +47,16 @@ class Page:
 
     def open(self, name: str, text: str) -> dict[str, list[dict[str, Any]]]:
         """Open a document: the published messages by file."""
-        return self._tell("textDocument/didOpen", textDocument={"uri": self.uri(name), "text": text})
+        return self._notify("textDocument/didOpen", textDocument={"uri": self.uri(name), "text": text})
 
     def change(self, name: str, text: str) -> dict[str, list[dict[str, Any]]]:
         document = {"uri": self.uri(name), "version": 2}
-        return self._tell("textDocument/didChange", textDocument=document, contentChanges=[{"text": text}])
+        return self._notify("textDocument/didChange", textDocument=document, contentChanges=[{"text": text}])
 
     def close(self, name: str) -> None:
-        assert self._tell("textDocument/didClose", textDocument={"uri": self.uri(name)}) == {}
+        assert self._notify("textDocument/didClose", textDocument={"uri": self.uri(name)}) == {}
 
-    def _tell(self, method: str, **params: Any) -> dict[str, list[dict[str, Any]]]:
+    def _notify(self, method: str, **params: Any) -> dict[str, list[dict[str, Any]]]:
         found = {}
         for each in self.receive(method=method, params=params):
             assert each["method"] == "textDocument/publishDiagnostics"

@@ -106,7 +106,7 @@ def test_what_is_wrong_is_said_and_changes_nothing(folder: Path, capsys: pytest.
     assert sorted(map(str, folder.rglob("*"))) == before
 
 
-def test_a_folder_of_others_is_overwritten_on_demand_alone(folder: Path) -> None:
+def test_a_folder_of_others_is_overwritten_on_demand(folder: Path) -> None:
     (folder / "site").mkdir()
     (folder / "site/index.html").write_text("mine")
     (folder / "site/notes.txt").write_text("mine")
