@@ -96,7 +96,7 @@ class App {
     const { files, active } = this.work;
     this.editor.show(files, active);
     this.showTabs();
-    this.problems.show(this.messages.get(active) ?? []);
+    this.problems.show(this.messages.get(active));
   }
   showTabs() {
     const mark = (name) => (this.hasErrors(name) ? "● " : "");

@@ -7,8 +7,10 @@ export class Problems {
   constructor(place, { go, explain }) {
     Object.assign(this, { place, go, explain });
   }
+  // Without `messages`, the file has not been checked yet.
   show(messages) {
-    this.place.replaceChildren(...(messages.length ? messages.map((each) => this.row(each)) : [element("p", { class: "muted" }, "no messages")]));
+    const none = messages ? "no messages" : "not checked yet";
+    this.place.replaceChildren(...(messages?.length ? messages.map((each) => this.row(each)) : [element("p", { class: "muted" }, none)]));
   }
   row({ range: { start }, severity, code, message, data }) {
     const link = (text, act) => element("button", { type: "button", class: "link", onclick: act }, text);

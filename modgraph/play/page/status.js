@@ -2,6 +2,7 @@
 
 const { element } = globalThis;
 const NAMES = { engine: "loading Python", library: "loading modgraph", start: "starting" };
+const STARTING = "starting Python, which takes some seconds";
 const find = (selector) => document.querySelector(selector);
 
 export class Status {
@@ -13,9 +14,9 @@ export class Status {
   }
   progress(what, loaded, total) {
     const amount = total ? `: ${(loaded / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB` : "";
-    this.say(`${NAMES[what] ?? what}${amount}`);
+    this.say(total && loaded >= total ? STARTING : `${NAMES[what] ?? what}${amount}`);
     this.bar.hidden = false;
-    if (total) this.bar.value = loaded / total;
+    if (total && loaded < total) this.bar.value = loaded / total;
     else this.bar.removeAttribute("value");
     return true;
   }
