@@ -73,15 +73,15 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 @contextmanager
 def served_screen(folder: Path) -> Iterator[str]:
     """The address of a screen. Each worker has a service with a folder of its own, which becomes the current one."""
-    site, before = folder / "site", Path.cwd()
-    (site / "editor").mkdir(parents=True)
+    built, before = folder / "built", Path.cwd()
+    (built / "editor").mkdir(parents=True)
     for name in modgraph_web.EDITOR.values():
-        shutil.copy(modgraph_web.FOLDER / "vendor" / "editor" / name, site / "editor")
-    write_screen(site)
-    (site / "page" / "worker.js").write_text(WORKER)
-    (site / "library.json").write_text(json.dumps({"entries": read_library()}))
-    (site / "opened.json").write_text(json.dumps({"entry": {**ENTRY, "files": {"small.mod": SPEC}}}))
-    handler = partial(Handler, directory=str(site), receive=partial(answer, folder, {}))
+        shutil.copy(modgraph_web.FOLDER / "vendor" / "editor" / name, built / "editor")
+    write_screen(built)
+    (built / "page" / "worker.js").write_text(WORKER)
+    (built / "library.json").write_text(json.dumps({"entries": read_library()}))
+    (built / "opened.json").write_text(json.dumps({"entry": {**ENTRY, "files": {"small.mod": SPEC}}}))
+    handler = partial(Handler, directory=str(built), receive=partial(answer, folder, {}))
     with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

@@ -124,7 +124,7 @@ def test_completion_and_hover_come_from_the_language_server(page: Page) -> None:
     page.mouse.move(5, 5)
 
 
-def test_a_definition_in_another_file_is_shown(page: Page) -> None:
+def test_a_definition_in_another_file_opens(page: Page) -> None:
     part = "block twice(width) {\n  input x: float[width]\n  y = x + x\n  output y\n}\n"
     spec = 'import twice from "part.mod"\n\n' + SPEC.replace("-> relu", "-> twice(width)")
     put(page, {"small.mod": spec, "part.mod": part})
@@ -164,7 +164,7 @@ def modgraph_cost(width: int) -> int:
     return (8 + 1) * width + (width + 1) * 3
 
 
-def test_a_value_that_does_not_fit_is_refused_beside_the_last_graph(page: Page) -> None:
+def test_a_value_that_does_not_fit_is_refused_and_the_last_graph_stays(page: Page) -> None:
     page.locator("input[type=text][data-name=width]").fill("none")
     expect(page.locator("#view-graph .note")).not_to_be_empty()
     expect(page.locator("#view-graph")).to_have_attribute("data-state", "outdated")
@@ -230,7 +230,7 @@ def test_a_damaged_link_is_refused_with_a_message(page: Page, fragment: str) -> 
     page.locator(".notice button", has_text="Close").click()
 
 
-def test_a_hostile_link_is_text_alone(browser: Browser, address: str) -> None:
+def test_a_hostile_link_is_only_text(browser: Browser, address: str) -> None:
     spec = f"# {HOSTILE}\n" + SPEC.replace("relu", f'"{HOSTILE}"').replace("hidden", "constructor")
     files = {
         "small.mod": spec,
@@ -262,7 +262,7 @@ def test_each_entry_of_the_library_opens_without_a_mistake(page: Page, entry: An
     assert text_of(page) == entry["files"][entry["open"]]
 
 
-def test_an_entry_is_found_and_opened_by_keys_alone(page: Page) -> None:
+def test_an_entry_is_found_and_opened_by_keys(page: Page) -> None:
     page.locator("body").press("Control+o")
     page.keyboard.type("scalable modular")
     page.keyboard.press("Enter")
