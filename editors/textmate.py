@@ -10,30 +10,24 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from modgraph.ops import Op
-from modgraph.prelude import blocks
-from modgraph.syntax import keywords
-from modgraph.vocabulary import list_router_names
+from modgraph.inspect.words import list_words
 
 PLACE = Path(__file__).parent / "vscode/syntaxes/modgraph.tmLanguage.json"
-CONTROL = set("if else for in repeat scan as with until yield when where and or not by over".split())
-CONSTANTS = {"true", "false"}
-TYPES = {"float", "token", "class"}
 
 
 def textmate() -> str:
     """Write the grammar as JSON."""
-    words = set(keywords())
+    words = list_words()
     scopes = {
         "comment.line.number-sign": r"#.*$",
         "string.quoted.double": r'"(\\.|[^"\\])*"',
         "constant.numeric": r"\b\d+(\.\d+)?([eE][+-]?\d+)?\b",
-        "constant.language": _any_of(CONSTANTS),
-        "keyword.control": _any_of(words & CONTROL),
-        "storage.type": _any_of(words - CONTROL - CONSTANTS),
-        "support.type": _any_of(TYPES) + r"(?=\s*(\[|$|\s))",
-        "support.function": _any_of([*Op.registry, *blocks()]),
-        "support.class": _any_of(list_router_names()),
+        "constant.language": _any_of(words["constant"]),
+        "keyword.control": _any_of(words["control"]),
+        "storage.type": _any_of(words["declaration"]),
+        "support.type": _any_of(words["type"]) + r"(?=\s*(\[|$|\s))",
+        "support.function": _any_of(words["op"]),
+        "support.class": _any_of(words["router"]),
         "keyword.operator": r"->|\.\.|\*\*|//|[-+*/%=<>!]=?",
     }
     patterns = [{"name": f"{scope}.modgraph", "match": match} for scope, match in scopes.items()]

@@ -14,7 +14,7 @@ from modgraph.inspect.cost import Cost, Memory, TrainingStep, check_lengths, com
 from modgraph.ir import Graph, heading
 from modgraph.recipes.errors import UnknownChoice
 from modgraph.recipes.optimizers import Optimizer
-from modgraph.syntax import read
+from modgraph.syntax import ast, read
 from modgraph.syntax.errors import UnexpectedText
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def load(path: str | Path, /, **parameters: Any) -> Program:
         raise TypeError("load takes a path, not the text of a spec: modgraph.loads(TEXT) reads a string")
     report = Report()
     source = read(path, report)
-    return _program(source, parameters, report)
+    return read_program(source, parameters, report)
 
 
 def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
@@ -176,9 +176,12 @@ def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
     if text.endswith(".mod") and "\n" not in text:
         way_out = "modgraph.load(PATH) reads a file"
         raise ModgraphError([UnexpectedText(expected="the text of a spec", found="a path", way_out=way_out)])
-    return _program(Source(name, text), parameters, Report())
+    return read_program(Source(name, text), parameters, Report())
 
 
-def _program(source: Source | None, parameters: dict[str, Any], report: Report) -> Program:
-    found = read_model(source, parameters, report)
+def read_program(
+    source: Source | None, parameters: Mapping[str, Any], report: Report, file: ast.File | None = None
+) -> Program:
+    """Read the program of a source, whose tree is `file` where it is parsed already. Raises `ModgraphError`."""
+    found = read_model(source, parameters, report, file)
     return Program(found.graph, source, tuple(report.warnings), found.moved, found.standalone)

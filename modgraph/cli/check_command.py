@@ -5,17 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from modgraph.cli.common import add_options, read_overrides
 from modgraph.declare.words import format_count
-from modgraph.diagnostics import Diagnostic, Report, render_all
-from modgraph.elaboration import diagnose, elaborate_blocks
-from modgraph.files import exists
-from modgraph.log import log
-from modgraph.store.run_directory import locate_recipe
-from modgraph.syntax import ast, parse, read
+from modgraph.diagnostics import Diagnostic, render_all
+from modgraph.training.check import Checked, check_spec
 
 USAGE = ("modgraph check mine.mod", "modgraph check mine.mod -s experts=8 -s train.epochs=3")
 
@@ -30,21 +24,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     found: list[Diagnostic] = []
     for path in options.specs:
-        values = read_overrides(options.set, path)
-        report = Report()
-        source = read(path, report)
-        file = parse(source, report) if source is not None else None
-        recipe = options.recipe
-        if recipe is None and source is not None and (file is None or file.models):
-            recipe = next(filter(exists, [locate_recipe(path)]), None)
-        if source is None or recipe is None:
-            found += _diagnose_spec(path, file, values, report, quiet=options.json)
-            continue
-        from modgraph.training.fit import diagnose_training
-        from modgraph.training.recipe import key_overrides
-
-        log.debug(f"checking {path} with its recipe {recipe}")
-        found += diagnose_training(path, recipe, key_overrides(values))
+        checked = check_spec(path, read_overrides(options.set, path), options.recipe)
+        found += checked.diagnostics
+        if not options.json:
+            _announce_definitions(path, checked)
     if options.json:
         print(json.dumps([diagnostic.as_json() for diagnostic in found], indent=2))
     elif printed := [each for each in found if each.severity == "error" or not options.quiet]:
@@ -52,16 +35,10 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(diagnostic.severity == "error" for diagnostic in found) else 0
 
 
-def _diagnose_spec(
-    path: str, file: ast.File | None, values: Mapping[str, Any], report: Report, quiet: bool
-) -> Sequence[Diagnostic]:
-    """Every mistake of a spec without a recipe, or of a file of definitions without a model."""
-    if file is not None and (file.models or values):
-        diagnose(file, values, report)
-    elif file is not None:
-        elaborate_blocks(file, report)
-    if file is not None and not file.models and not report.errors and not quiet:
+def _announce_definitions(path: str, checked: Checked) -> None:
+    """Say what was checked of a file of definitions without a model."""
+    file = checked.file
+    if file is not None and not file.models and not checked.has_errors and checked.recipe is None:
         defined = format_count(len(file.blocks), "block")
         defined += f" and {format_count(len(file.routers), 'router')}" if file.routers else ""
         print(f"{path}: ok: the names and arguments of {defined}; a use decides their shapes")
-    return report.list_diagnostics()

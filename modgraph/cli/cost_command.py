@@ -15,12 +15,11 @@ from modgraph.files import exists
 from modgraph.inspect.caches import count_caches
 from modgraph.inspect.cost import TrainingStep, check_lengths, compute_cost, list_axes_of_any_length
 from modgraph.inspect.cost_text import (
-    count_lines,
     fits_line,
+    format_counts,
     format_division,
     format_heading,
     format_memory,
-    note_upper_bound,
 )
 from modgraph.inspect.division import divide_cost
 from modgraph.recipes.optimizers import Optimizer
@@ -97,19 +96,15 @@ def run(options: argparse.Namespace) -> int:
         kept = {} if caches is None else {"cache": caches.as_json()}
         print(json.dumps({**cost.as_json(), "lengths": lengths, **kept, **memory}, indent=2))
         return 0
-    origin = str(found.path) if found.kind is Kind.SPEC else f"the {found.kind} {found.path}"
     # a bundle does not say which parameters were set
     parameters: Mapping[str, Any] = (
         read_overrides(options.set, options.spec) if found.kind is Kind.SPEC else found.graph.parameters
     )
     if found.run is not None:
         parameters = read_parameters(found.run.recipe)
+    origin = str(found.path) if found.kind is Kind.SPEC else f"the {found.kind} {found.path}"
     heading = format_heading(f"{found.graph.name}, from {origin}", parameters, lengths, asked)
-    counts = [
-        *count_lines(cost, None if options.all else found.graph),
-        *note_upper_bound(found.graph),
-        *([str(caches)] if caches else []),
-    ]
+    counts = format_counts(found.graph, cost, caches, fold=not options.all)
     print("\n".join([*heading, *counts, *lines]))
     return 0
 

@@ -53,12 +53,19 @@ def run(options: argparse.Namespace) -> int:
         if faults := load_extensions():
             raise ModgraphError(faults)
         return 0
-    if (page := _explain(options.name)) is None:
-        load_all()
-        if (page := _explain(options.name)) is None:
-            raise ModgraphError([_unknown(options.name), *load_extensions()])
-    print(page)
+    print(explain(options.name))
     return 0
+
+
+def explain(name: str) -> str:
+    """The pages of all that has a name. Raises `ModgraphError` if there is none."""
+    for room in VOCABULARY:
+        import_module(room)
+    if (page := _explain(name)) is None:
+        load_all()
+        if (page := _explain(name)) is None:
+            raise ModgraphError([_unknown(name), *load_extensions()])
+    return page
 
 
 def _explain(name: str) -> str | None:

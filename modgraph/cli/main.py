@@ -22,7 +22,7 @@ COMMANDS = {path.stem.removesuffix("_command"): path for path in sorted(Path(__f
 
 
 GROUPS = {
-    "write a spec": "new check fmt explain",
+    "write a spec": "new play check fmt explain",
     "inspect an architecture": "show cost visualize compile",
     "train": "train sweep eval trace",
     "use and ship a model": "predict generate export run",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
 from modgraph.elaboration import read_standalone
 from modgraph.files import exists, list_shipped_specs, write_atomically, writing
 from modgraph.log import log
+from modgraph.recipes.maps import place_maps
 from modgraph.store.run_directory import locate_recipe
 from modgraph.syntax import keywords, parse, read
 from modgraph.syntax.format import format_source
@@ -142,17 +142,6 @@ def _copy_spec(name: str, spec: str) -> tuple[dict[str, str], dict[str, str]]:
         content = read(recipe, report)
         if content is None:
             raise ModgraphError(report.diagnostics)
-        files[f"{name}.yaml"], maps = _with_maps(content.text)
+        files[f"{name}.yaml"], maps = place_maps(content.text)
         files |= maps
     return files, dict(copy.imports)
-
-
-def _with_maps(recipe: str) -> tuple[str, dict[str, str]]:
-    """A recipe whose maps of weights stand next to it, and these: those of shipped recipes are named from the folder
-    above."""
-    folder, maps = list_shipped_specs().get("smn", STARTERS).parent, dict[str, str]()
-    for name in re.findall(r"^ +map: specs/(\S+\.yaml)$", recipe, re.MULTILINE):
-        if (folder / name).is_file():
-            maps[Path(name).name] = (folder / name).read_text(encoding="utf-8")
-            recipe = recipe.replace(f"map: specs/{name}", f"map: {Path(name).name}")
-    return recipe, maps

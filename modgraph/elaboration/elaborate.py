@@ -82,9 +82,11 @@ class Reading:
     standalone: Standalone
 
 
-def read_model(source: Source | None, overrides: Mapping[str, Any], report: Report) -> Reading:
-    """Read a model. Raises `ModgraphError` with all mistakes."""
-    file = None if source is None else parse(source, report)
+def read_model(
+    source: Source | None, overrides: Mapping[str, Any], report: Report, file: ast.File | None = None
+) -> Reading:
+    """Read a model. `file` is its tree where it is parsed already. Raises `ModgraphError` with all mistakes."""
+    file = parse(source, report) if file is None and source is not None else file
     if source is None or file is None:
         raise ModgraphError(report.list_diagnostics())
     imports = Imports.from_spec(Path(source.name), report)

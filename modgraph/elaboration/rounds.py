@@ -1,12 +1,13 @@
 """Elaborates the rounds of a `repeat`, and copies a round whose surroundings equal those of the round before.
 
 Surroundings are equal if every name that the body may read has an equal meaning, or a value of equal type that an op of
-an equal declaration computes. Then the names of the two rounds differ only by the path of the round.
+an equal declaration computes, and if each `if` of the body that asks for the key takes the same branch. Then the names
+of the two rounds differ only by the path of the round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -24,7 +25,7 @@ from modgraph.syntax import ast
 from modgraph.types import TensorType
 
 SIMPLE = (ast.Binding, ast.If, ast.Frozen, ast.Module, ast.Pool, ast.Router, ast.Loss, ast.Array)
-MOST_TRIED = 4  # rounds to elaborate before a loop counts as irregular
+MOST_TRIED = 4  # rounds to elaborate, of each branch, before a loop counts as irregular
 NAMED = {ast.Loss: ("loss.",), ast.Output: ("", "output.")}  # prefixes of node names before the name in the statement
 KINDS = (OpNode, PoolNode, RouterNode, RouteNode, LossNode)
 
@@ -80,23 +81,34 @@ class Rounds:
         keyed = all(
             any(each is loss for loss in losses) and _is_variable(each.index, statement.variable) for each in members
         )
-        self.possible = simple and plain and keyed and names.count(statement.variable) == len(members)
+        self.conditions = [*_find_keyed_conditions(statement)]
+        asked = [each for tree in self.conditions for each in ast.walk(tree) if isinstance(each, ast.Name)]
+        uses = len(members) + [each.name for each in asked].count(statement.variable)
+        self.possible = simple and plain and keyed and names.count(statement.variable) == uses
         self.tried = 0
-        self.last: Round | None = None
+        self.last: dict[tuple[Any, ...], Round | None] = {}  # by the branches that conditions on the key take
 
     def elaborate(self, key: Any, scope: Scope) -> None:
         """Elaborate a round in its scope, or copy it from the last one."""
         facts: Any = {"key": key, "members": self.keyed, "span": self.statement.span}
         call = Call("round", self.statement.name, scope.node_path, scope.path, self.elaborator.context.call, **facts)
-        if not self.possible:
+        branches = self._find_branches(scope) if self.possible else None
+        if branches is None:
             self._elaborate(call, scope)
             return
-        before = {name: self.elaborator.scope.find(name) for name in self.names}
-        values = _match_values(self.last.before, before, self.elaborator) if self.last is not None else None
-        if self.last is not None and values is not None:
-            _copy(self.last, call, values, scope, self.elaborator)
+        before, last = {name: self.elaborator.scope.find(name) for name in self.names}, self.last.get(branches)
+        values = _match_values(last.before, before, self.elaborator) if last is not None else None
+        if last is not None and values is not None:
+            _copy(last, call, values, scope, self.elaborator)
         else:
-            self.last = self._record_round(before, call, scope)
+            self.last[branches] = self._record_round(before, call, scope)
+
+    def _find_branches(self, scope: Scope) -> tuple[Any, ...] | None:
+        """Evaluate the conditions on the key; None if one is neither true nor false, which the round then reports."""
+        elaborator = self.elaborator.with_scope(scope)
+        found = tuple(elaborator.evaluate_constant(each, "a condition") for each in self.conditions)
+        self.possible = all(isinstance(each, bool) for each in found)
+        return found if self.possible else None
 
     def _elaborate(self, call: Call, scope: Scope) -> None:
         with self.elaborator.context.enter_call(call):
@@ -125,12 +137,21 @@ class Rounds:
             ),
             context.counts["weights"] - tensors,
         )
-        self.possible = self.tried < MOST_TRIED
+        self.possible = self.tried < MOST_TRIED * max(1, len(self.last))
         plain = all(isinstance(node, KINDS) for node in new)
         moved = any(isinstance(node, OpNode) and isinstance(node.op, State | NextState) for node in new)
         silent = reported == _count_reported(self.elaborator)
         sound = plain and not moved and silent and not found.has_own_names_in_modules
         return found if sound and _is_known(found, self.elaborator) else None
+
+
+def _find_keyed_conditions(statement: ast.Loop) -> Iterator[ast.Expression]:
+    """Find the conditions on the variable of a loop that no name of its body decides, of no `if` within another."""
+    for each in statement.body.statements:
+        if isinstance(each, ast.If):
+            names = {tree.name for tree in ast.walk(each.condition) if isinstance(tree, ast.Name)}
+            if statement.variable in names and not names & {*statement.body.bound}:
+                yield each.condition
 
 
 def _find_keyed_names(statement: ast.Loop) -> set[str]:

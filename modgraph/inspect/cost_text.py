@@ -113,6 +113,12 @@ def format_heading(
         yield f"{axis} = {length:,}" + ("" if axis in asked else f" (for another length: --length {axis}=N)")
 
 
+def format_counts(graph: Graph, cost: Cost, caches: object | None, fold: bool = True) -> list[str]:
+    """Everything below the heading: counts, equal parts folded if `fold`, upper bounds, and what generation keeps."""
+    kept = [str(caches)] if caches else []
+    return [*count_lines(cost, graph if fold else None), *note_upper_bound(graph), *kept]
+
+
 def count_lines(cost: Cost, graph: Graph | None = None) -> list[str]:
     """The counts of the whole, then a row for each part that costs anything, indented below its parent."""
     trained = "all trained" if cost.trainable == cost.parameters else f"{cost.trainable:,} of them trained"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
-
-from lsprotocol.types import CompletionItem, CompletionItemKind
 
 from modgraph.diagnostics import Span
 from modgraph.elaboration import entities
@@ -22,34 +22,52 @@ from modgraph.syntax import ast, keywords
 from modgraph.syntax.tokens import PlacedToken
 from modgraph.vocabulary import find_op, find_router
 
-OP, ROUTER, ARGUMENT = CompletionItemKind.Function, CompletionItemKind.Class, CompletionItemKind.Property
-KEYWORD, NAME, OTHER = CompletionItemKind.Keyword, CompletionItemKind.Variable, CompletionItemKind.Module
 NAMED = ast.Parameter | ast.NamedAxis | ast.Array | ast.Module | ast.Pool | ast.Router | ast.Carry
 
 
-def complete(analysis: Analysis, offset: int) -> list[CompletionItem]:
+class ItemKind(StrEnum):
+    """What an item of a completion is."""
+
+    OP = "op"
+    ROUTER = "router"
+    ARGUMENT = "argument"
+    KEYWORD = "keyword"
+    NAME = "name"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A word that could be written, with its signature or its meaning."""
+
+    label: str
+    kind: ItemKind
+    detail: str | None = None
+
+
+def complete(analysis: Analysis, offset: int) -> list[Item]:
     """What could be written at a place: ops after an arrow, routers after `by`, records of a router after its dot,
     arguments in a call, or names."""
     before = [token for token in analysis.tokens if token.span.end < offset or _is_done(token, offset)]
     last = before[-1].type if before else ""
     declared = dict(list_declarations(analysis.tokens))
     if last == "BY":
-        return [CompletionItem(name, kind=ROUTER) for name, kind in declared.items() if kind == "ROUTER"]
+        return [Item(name, kind=ItemKind.ROUTER) for name, kind in declared.items() if kind == "ROUTER"]
     around = [*heads(before)][-1:]  # the definition that the place lies in
     names = [name for each in around if each.keyword.type != "MODEL" for name in each.parameters]
-    parameters = [CompletionItem(name, kind=OTHER) for name in names]
+    parameters = [Item(name, kind=ItemKind.OTHER) for name in names]
     if last == "ARROW":
-        callables = [CompletionItem(name, kind=OTHER) for name, kind in declared.items() if kind in CALLABLE]
+        callables = [Item(name, kind=ItemKind.OTHER) for name, kind in declared.items() if kind in CALLABLE]
         return [*callables, *parameters, *_ops()]
     if len(before) >= 2 and last == "DOT":
         return _records(str(before[-2]), analysis)
     if len(before) >= 3 and last == "EQUAL" and before[-3].type == "ROUTER":
         return [*parameters, *_routers(analysis)]
     suggestions = _arguments(before, analysis)
-    suggestions += [CompletionItem(name, kind=NAME) for name in sorted(declared)]
+    suggestions += [Item(name, kind=ItemKind.NAME) for name in sorted(declared)]
     suggestions += [each for each in parameters if each.label not in declared]
     if not before or last in ("LBRACE", "RBRACE", "NAME", "RPAR", "RSQB", "INTEGER", "DECIMAL", "STRING"):
-        suggestions += [CompletionItem(word, kind=KEYWORD) for word in sorted(keywords())]
+        suggestions += [Item(word, kind=ItemKind.KEYWORD) for word in sorted(keywords())]
     return suggestions + (_ops() if last in ("EQUAL", "LSQB", "COMMA", "LPAR", "LOSS") else [])
 
 
@@ -58,16 +76,16 @@ def _is_done(token: PlacedToken, offset: int) -> bool:
     return token.span.end == offset and not str(token).replace("_", "a").isalnum()
 
 
-def _ops() -> list[CompletionItem]:
-    written = [CompletionItem(each.name, kind=OP, detail=each.signature) for each in blocks().values()]
-    return [*written, *(CompletionItem(op.name, kind=OP, detail=signature_of(op)) for op in Op.registry.every())]
+def _ops() -> list[Item]:
+    written = [Item(each.name, kind=ItemKind.OP, detail=each.signature) for each in blocks().values()]
+    return [*written, *(Item(op.name, kind=ItemKind.OP, detail=signature_of(op)) for op in Op.registry.every())]
 
 
-def _routers(analysis: Analysis) -> list[CompletionItem]:
+def _routers(analysis: Analysis) -> list[Item]:
     """Kinds of routers: the text's own, and those of the vocabulary."""
-    here = [CompletionItem(each.name, kind=ROUTER) for each in (analysis.file.routers if analysis.file else ())]
-    written = [CompletionItem(each.name, kind=ROUTER, detail=each.signature) for each in routers().values()]
-    kinds = [CompletionItem(each.name, kind=ROUTER, detail=signature_of(each)) for each in Router.registry.every()]
+    here = [Item(each.name, kind=ItemKind.ROUTER) for each in (analysis.file.routers if analysis.file else ())]
+    written = [Item(each.name, kind=ItemKind.ROUTER, detail=each.signature) for each in routers().values()]
+    kinds = [Item(each.name, kind=ItemKind.ROUTER, detail=signature_of(each)) for each in Router.registry.every()]
     return [*here, *written, *kinds]
 
 
@@ -78,7 +96,7 @@ def _definition_of(name: str, analysis: Analysis) -> ast.Definition | None:
     return next((each for each in own if each.name == name), known.definition if known is not None else None)
 
 
-def _records(name: str, analysis: Analysis) -> list[CompletionItem]:
+def _records(name: str, analysis: Analysis) -> list[Item]:
     tokens = analysis.tokens
     declared = (at for at, token in enumerate(tokens[:-3]) if token.type == "ROUTER" and str(tokens[at + 1]) == name)
     router = next((str(tokens[at + 3]) for at in declared), "")
@@ -87,10 +105,10 @@ def _records(name: str, analysis: Analysis) -> list[CompletionItem]:
         roles = {each.name: entities.find_role(each) for each in entities.find_records(defined.body)}
     else:
         roles = {} if kind is None else {each.name: each.role for each in kind.records}
-    return [CompletionItem(name, kind=OTHER, detail=role.value if role else "") for name, role in roles.items()]
+    return [Item(name, kind=ItemKind.OTHER, detail=role.value if role else "") for name, role in roles.items()]
 
 
-def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[CompletionItem]:
+def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Item]:
     """Settings of the op or router whose parentheses are open; of a block, what may be its arguments."""
     depth = 0
     for at in range(len(before) - 1, 0, -1):
@@ -105,10 +123,10 @@ def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Completion
             elif not names and not of_router and name in blocks():
                 names = [each.name for each in find_prelude_block(name).definition.parameters]
             if names:
-                return [*(CompletionItem(f"{each}=", kind=ARGUMENT) for each in names), *_routers(analysis)]
+                return [*(Item(f"{each}=", kind=ItemKind.ARGUMENT) for each in names), *_routers(analysis)]
             declaration = (find_router if of_router else find_op)(name)
             settings = declaration.settings().values() if declaration is not None else ()
-            return [CompletionItem(f"{each.name}=", kind=ARGUMENT, detail=each.bounds["doc"]) for each in settings]
+            return [Item(f"{each.name}=", kind=ItemKind.ARGUMENT, detail=each.bounds["doc"]) for each in settings]
     return []
 
 

@@ -69,12 +69,15 @@ class Arithmetic(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.is_direct = not (self.left_lacks or self.right_lacks or self.left_order or self.right_order)
+        lacks = self.left_lacks or self.right_lacks or self.left_order or self.right_order
+        self.is_operator = (
+            not lacks and self.left is None and self.right is None
+        )  # nothing broadcasts within an example
         if self.ids:  # torch would compare large ids with a float in 32 bits
             self.left, self.right = map(to_whole, (self.left, self.right))
 
     def forward(self, *values: Tensor) -> Tensor:
-        if self.is_direct and len(values) == 2:
+        if self.is_operator:
             return self.OPERATORS[self.symbol](*values)
         remaining = iter(values)
         left = next(remaining) if self.left is None else self.left

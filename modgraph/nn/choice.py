@@ -18,12 +18,13 @@ from modgraph.nn.padding import apply_mask
 from modgraph.nn.shard import own_rows, whole_batch
 
 
-def top_k_mask(scores: Tensor, k: int) -> Tensor:
-    """True at the k largest of scores [..., M] along the last axis, by k rounds of argmax; ties go to the first."""
-    choice, left = torch.zeros_like(scores, dtype=torch.bool), scores
+def mark_top_k(scores: Tensor, k: int, axis: int = -1) -> Tensor:
+    """One at the k largest of scores along an axis, else zero, by k rounds of argmax; ties go to the first."""
+    choice, left = torch.zeros_like(scores), scores
     for round_ in range(k):
-        left = left if round_ == 0 else scores.masked_fill(choice, -torch.inf)
-        choice = choice.scatter(-1, left.argmax(-1, keepdim=True), True)
+        largest = left.argmax(axis, keepdim=True)
+        choice = choice.scatter(axis, largest, 1.0)
+        left = left.scatter(axis, largest, -torch.inf) if round_ < k - 1 else left
     return choice
 
 
@@ -35,8 +36,7 @@ class TopKMask(AlongAxis):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """x of any shape gives the same shape; the choice never falls on padding."""
         values = apply_mask(x.detach(), mask, -torch.inf)
-        choice = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
-        return apply_mask(choice.to(x.dtype), mask)
+        return apply_mask(mark_top_k(values, self.k, self.axis), mask)
 
 
 class MaskedSoftmax(AlongAxis):

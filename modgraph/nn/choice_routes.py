@@ -36,11 +36,18 @@ class ChoiceRoute(nn.Module):
 class ChoiceGrouped(ChoiceRoute):
     """Sorts edges by module, runs each module once on its slice, and adds the results: fast forwards and backwards."""
 
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        if type(router) is TokenChoice and not router.record_choice and is_one_token(tokens, pool):
+            weights, _, choice = others
+            return (run_token(tokens, weights, choice, pool),)
+        return super().forward(tokens, pool, router, *others, mask=mask)
+
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
+        if is_one_token(tokens, pool):
+            return run_token(tokens, records.gates, records.choice, pool)
         tokens_S, gates_SM, choice_SM = flat(tokens, records.gates, records.choice)
-        if pool.runs_single and can_read(tokens_S) and len(tokens_S) == 1:
-            found = run_token(tokens_S, gates_SM, choice_SM, pool)
-            return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
         edge_SM = choice_SM != 0
         module_E, token_E, counts_M, is_edge_E = find_edges(edge_SM, tokens_S, pool, router)
         values = apply_rows(pool.run_sorted(tokens_S.index_select(0, token_E), module_E, counts_M), is_edge_E)
@@ -49,11 +56,19 @@ class ChoiceGrouped(ChoiceRoute):
         return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
 
 
-def run_token(token_1: Tensor, gates_1M: Tensor, choice_1M: Tensor, pool: Pool) -> Tensor:
-    """The sum of the messages to one token [1, message]: [1, result]. Nothing needs to be sorted."""
-    gates, modules = gates_1M[0].tolist(), choice_1M[0].nonzero().flatten().tolist()
-    parts = [pool.expert(j)(token_1) * gates[j] for j in modules]
-    return sum(parts[1:], parts[0]) if parts else torch.zeros_like(pool.expert(0)(token_1))
+def is_one_token(tokens: Tensor, pool: Pool) -> bool:
+    """Whether there is one token in all, whose modules can run without sorting."""
+    return pool.runs_single and can_read(tokens) and tokens.shape[: tokens.dim() - pool.rank].numel() == 1
+
+
+def run_token(token: Tensor, gates: Tensor, choice: Tensor, pool: Pool) -> Tensor:
+    """The sum of the messages to one token [1, ..., message]: [1, ..., result]. Gates and choice are [1, ..., M]."""
+    outer = token.shape[: token.dim() - pool.rank]
+    token_1, weights = token.flatten(0, len(outer) - 1), gates.flatten().tolist()
+    parts = [pool.expert(j)(token_1) * weights[j] for j, each in enumerate(choice.flatten().tolist()) if each]
+    found = sum(parts[1:], parts[0]) if parts else torch.zeros_like(pool.expert(0)(token_1))
+    result: Tensor = found.reshape(*outer, *found.shape[1:])
+    return result
 
 
 Edges = tuple[Tensor, Tensor, Tensor, Tensor | None]  # modules and tokens [E], counts by module [M], masks [E]

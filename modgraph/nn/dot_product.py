@@ -20,8 +20,8 @@ class DotProductAttention(nn.Module):
 
     The equation has a letter for each axis of an operand, as einsum has: N queries, M keys, small letters others.
     `terms` names the operands after queries, keys and values: `bias`, `mask`, `sink`, and `queries2` with `keys2`,
-    whose products are added to Q Kᵀ. `same` says that queries and keys are the same tokens. With a window, keys are
-    read in blocks.
+    whose products are added to Q Kᵀ. `same` says that queries and keys are the same tokens, `last` that queries are
+    the last of the keys. With a window, keys are read in blocks.
     """
 
     def __init__(
@@ -33,6 +33,7 @@ class DotProductAttention(nn.Module):
         band: tuple[Piece, ...] = (),
         same: bool = False,
         window: Window | None = None,
+        last: bool = False,
     ) -> None:
         super().__init__()
         given, self.result = equation.split("->")
@@ -40,14 +41,14 @@ class DotProductAttention(nn.Module):
         joined = dict.fromkeys(self.letters["queries"] + self.letters["keys"])
         self.heads = "".join(each for each in joined if each in self.result and each not in "NM")
         self.own = "".join(each for each in self.letters["values"] if each not in f"{self.heads}M")
-        self.options, self.window = Options(scale, cap, band), window
+        self.options, self.window = Options(scale, cap, band, last), window
         self.skips_padding = same and band == BEFORE  # a query sees no padding, which comes after it
         self.places = {name: self._find_places(name) for name in self.letters}
         vectors = [name for name in self.letters if name not in TERMS]
         lacking = [[at for at in self.places[name][1] if at < len(self.heads)] for name in vectors]
         self.has_one_head = len(self.heads) == 1 and not any(lacking)
-        last = [len(self.heads) - 1]  # heads of queries that share keys, which are not copied for them
-        self.shares_keys = lacking == [[], last, last] and window is None
+        of_members = [len(self.heads) - 1]  # heads of queries that share keys, which are not copied for them
+        self.shares_keys = lacking == [[], of_members, of_members] and window is None
         heads, ranks = len(self.heads), [len(self.letters[name]) for name in vectors]
         has_all = heads > 0 and lacking == [[], [], []] and window is None and ranks == [heads + 2] * 3
         fits = has_all or (self.shares_keys and ranks == [heads + 2, heads + 1, heads + 1])
@@ -69,6 +70,9 @@ class DotProductAttention(nn.Module):
             valid = self._arrange(mask[1], "keys", outer)
             k, v = [x.masked_fill(~valid, 0.0) for x in k], v.masked_fill(~valid, 0.0)
             seen = seen if self.skips_padding else both(seen, valid.transpose(-1, -2))
+            if self.options.last:
+                new = q[0].shape[-2] if mask[0] is None else _count(self._arrange(mask[0], "queries", outer))
+                terms["before"] = _count(valid) - new
         if outer == 1 and self.has_one_head:
             y = self._attend(_concat(q), _concat(k), v, seen, terms)
             return self._order(y if len(own) == 1 else y.reshape(*y.shape[:-1], *own), outer)
@@ -99,7 +103,9 @@ class DotProductAttention(nn.Module):
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, terms: Mapping[str, Tensor]) -> Tensor:
         return attend_in_windows(
-            Operands(q, k, v, seen, terms.get("bias"), terms.get("sink")), self.options, self.window
+            Operands(q, k, v, seen, terms.get("bias"), terms.get("sink"), terms.get("before")),
+            self.options,
+            self.window,
         )
 
     def _find_places(self, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -130,6 +136,11 @@ class DotProductAttention(nn.Module):
 
 def _concat(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+
+
+def _count(valid: Tensor) -> Tensor:
+    """Count the tokens that a mask [..., N, 1] has: [..., 1, 1]."""
+    return valid.sum(-2, keepdim=True)
 
 
 def _join(x: Tensor, outer: int, lead: list[int]) -> Tensor:

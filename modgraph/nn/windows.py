@@ -23,16 +23,20 @@ BEFORE = (((None, 0), (None, None), (None, None)),)  # the band of causal attent
 
 
 class Options(NamedTuple):
-    """The scores are cap · tanh(scale · Q Kᵀ / cap) + bias, within the pieces of a band."""
+    """The scores are cap · tanh(scale · Q Kᵀ / cap) + bias, within the pieces of a band.
+
+    If queries are the `last` of the keys, the band counts places from the ends of both.
+    """
 
     scale: float = 1.0
     cap: float | None = None
     band: tuple[Piece, ...] = ()
+    last: bool = False
 
 
 class Operands(NamedTuple):
     """Queries [B, H, N, W], keys [B, H, M, W] and values [B, H, M, V]; what is seen, a bias and the logit of a sink
-    broadcast against [B, H, N, M]."""
+    broadcast against [B, H, N, M], as does the number of keys `before` the last ones; M − N without it."""
 
     q: Tensor
     k: Tensor
@@ -40,6 +44,7 @@ class Operands(NamedTuple):
     seen: Tensor | None = None
     bias: Tensor | None = None
     sink: Tensor | None = None
+    before: Tensor | None = None
 
 
 def is_one(size: int) -> bool:
@@ -54,7 +59,7 @@ def common(sizes: tuple[int, ...]) -> int:
 
 def attend(given: Operands, options: Options, is_causal: bool = False) -> Tensor:
     """Attention [B, H, N, V] to the keys that are seen; zero where none is."""
-    q, k, v, seen, bias, sink = given
+    q, k, v, seen, bias, sink, _ = given
     if sink is not None:
         return _multiply(_share_with_sink(_score(given, options), sink), v)
     none = None
@@ -105,12 +110,23 @@ def _hide(scores: Tensor, seen: Tensor | None) -> Tensor:
 
 def attend_to_all(given: Operands, options: Options) -> Tensor:
     """Attention with the band as a mask of indices."""
-    is_causal = options.band == BEFORE and options.cap is None and not any(x is not None for x in given[3:])
-    if not options.band or is_causal:
+    N, M = given.q.shape[-2], given.k.shape[-2]
+    is_aligned = not options.last or (isinstance(N, int) and N == M)
+    is_causal = (
+        options.band == BEFORE and is_aligned and options.cap is None and not any(x is not None for x in given[3:])
+    )
+    if not options.band or is_causal or (options.last and is_one(N) and _sees_all(options.band, M)):
         return attend(given, options, is_causal)
     queries, keys = (torch.arange(x.shape[-2], device=x.device) for x in (given.q, given.k))
-    seen = both(is_in_band(options.band, queries.unsqueeze(-1), keys), given.seen)
-    return attend(given._replace(seen=seen), options)
+    places: Any = queries.unsqueeze(-1)
+    if options.last:
+        places = places + (M - N if given.before is None else given.before)
+    return attend(given._replace(seen=both(is_in_band(options.band, places, keys), given.seen)), options)
+
+
+def _sees_all(band: tuple[Piece, ...], keys: int) -> bool:
+    """Whether a query at the place of the last key sees all of them."""
+    return any((low is None or low <= 1 - keys) and (high is None or high >= 0) for (low, high), *_ in band)
 
 
 def is_in_band(band: tuple[Piece, ...], queries: Tensor, keys: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from modgraph.declare import Operand, own_module, setting, sizes
+from modgraph.declare import Operand, Signature, own_module, setting, sizes
 from modgraph.declare.indexing import Indexing, Reading, Use, follow_equation, place_at
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, may_meet, meet_axes, require_distinct
@@ -60,7 +60,7 @@ class DotProductAttention(
     )
     operands = tuple(Operand(name, "...") for name in ("queries", "keys", "values", *TERMS))
     module = own_module(
-        "equation", terms="terms", scale="scale", cap="cap", band="pieces", same="same", window="window"
+        "equation", terms="terms", scale="scale", cap="cap", band="pieces", same="same", window="window", last="last"
     )
     masks = "M"
     masks_each = True
@@ -73,6 +73,7 @@ class DotProductAttention(
     cap: float | None = setting(None, doc="bound that tanh sets to scores; none if not given")
     band: tuple[str, ...] = setting((), doc=BAND)
     blocks: bool = setting(False, doc="read keys in blocks, as far as the band reaches")
+    last: bool = setting(False, doc="queries are the last of the keys: the band counts places from the ends of both")
 
     def slots_of(self, count: int) -> tuple[str, ...]:
         return ("queries", "keys", "values", *self.terms)
@@ -90,6 +91,8 @@ class DotProductAttention(
         axes.bound["window"] = find_window(pieces) if self.blocks else None
         if self.blocks and axes.bound["window"] is None:
             raise Misfit("its band has no window to cut into blocks", 'for example: band=["-127..0"]')
+        if self.last and (self.blocks or any(piece[1:] != (OPEN, OPEN) for piece in pieces)):
+            raise Misfit("places that count from the ends have no blocks, and no bounds of their own", "leave out last")
         axes.bound["same"] = "N" in bound and _is_same(bound["N"], bound["M"])
         axes.bound |= self._group_axes(letters, result, bound)
         return (TensorType("float", require_distinct(tuple(bound[each] for each in result))),)
@@ -130,13 +133,18 @@ class DotProductAttention(
             reason = f'"{self.equation}" is no equation of attention'
             raise Misfit(reason, "queries and keys share one axis that the result lacks: Nhd,Mhd,Mhe->Nhe")
 
+    def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
+        queries = [signature.axes["N"]] if self.last and "N" in self.equation else []
+        return (*queries, *super().list_masked_axes(signature))
+
     def indexing(self, use: Use) -> Indexing:
         """Keys within the band, as far as it depends on the place of the query; the mask hides others."""
         given, _, result = self.equation.partition("->")
         letters, offsets = given.split(","), [piece[0] for piece in use.signature.axes["pieces"]] or [OPEN]
         low, high = _widest(min, [each[0] for each in offsets]), _widest(max, [each[1] for each in offsets])
         known = dict(zip(given.replace(",", ""), (axis for shape in use.shapes for axis in shape), strict=True))
-        within = {"M": place_at(result.index("N") - len(result), low, high)} if "N" in result else {}
+        is_placed = "N" in result and not self.last
+        within = {"M": place_at(result.index("N") - len(result), low, high)} if is_placed else {}
         places = follow_equation(letters, result, known, within)
         masks = [slot == "mask" for slot in self.slots_of(len(letters))]
         return (tuple(Reading(*each) for each in zip(range(len(letters)), places, masks, strict=True)),)

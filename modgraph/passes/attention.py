@@ -12,7 +12,7 @@ from itertools import product
 
 from modgraph.declare.indexing import Use
 from modgraph.ir import Graph, OpNode, Result
-from modgraph.ir.analysis.bands import BandFinder
+from modgraph.ir.analysis.bands import LAST, BandFinder
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.arithmetic import Add, Arithmetic, Divide, Multiply, Subtract
 from modgraph.ops.axes import Expand, NewAxis, Transpose
@@ -21,6 +21,7 @@ from modgraph.ops.dot_product import OPEN, Bounds, Piece
 from modgraph.ops.elementwise import Identity, Tanh
 from modgraph.ops.linear import Contract
 from modgraph.ops.shape import Rename
+from modgraph.passes.cache_names import list_places
 
 VIEWS = (Transpose, Rename, Identity)
 MOST_PIECES = 4
@@ -61,8 +62,8 @@ class Scores:
 class Attention:
     """Attention that ends at the sum `node`: its operands, and the letters of its result.
 
-    Keys are visible where no mask is zero, and in one of the pieces if there are any. `inside` are nodes that compute
-    scores and weights.
+    Keys are visible where no mask is zero, and in one of the pieces if there are any; of `last` queries the pieces
+    count places from the ends. `inside` are nodes that compute scores and weights.
     """
 
     node: str
@@ -73,6 +74,7 @@ class Attention:
     sink: Term | None
     pieces: tuple[Piece, ...]
     inside: tuple[str, ...]
+    last: bool = False
 
 
 class Unfit(Exception):
@@ -80,13 +82,15 @@ class Unfit(Exception):
 
 
 class Recogniser:
-    """Recognises attention in one graph."""
+    """Recognises attention in one graph. With `counts_places`, of tokens that caches keep too, whose positions it
+    knows relative to the last token."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, counts_places: bool = True) -> None:
         self.graph = graph
-        self.bands = BandFinder(graph)
+        self.bands = BandFinder(graph, list_places(graph) if counts_places else ())
         self.inside: list[str] = []
         self.row = ""  # the letter of queries
+        self.last: bool | None = None  # whether bands count places from the last token; not known yet
 
     def recognise(self, node: OpNode) -> Attention | None:
         """Recognise the attention that ends at a contraction, if any. Raises `Unfit`."""
@@ -96,7 +100,7 @@ class Recogniser:
         sources = [*self.graph.inputs(node.name).values()]
         for at in (0, 1):
             gates, values = (Term(sources[each], terms[each]).rename({over: "M"}) for each in (at, 1 - at))
-            self.inside, self.row = [], ""
+            self.inside, self.row, self.last = [], "", None
             softmax = self._find_softmax(gates)
             found = None if softmax is None else self._read_attention(node, softmax, values, result)
             if found is not None:
@@ -184,6 +188,7 @@ class Recogniser:
             operands["sink"].rename(to) if "sink" in operands else None,
             pieces,
             tuple(dict.fromkeys(self.inside)),
+            bool(self.last),
         )
 
     def _list_rows(self, scores: Scores, values: Term) -> list[str]:
@@ -299,10 +304,13 @@ class Recogniser:
         if found is None or not found.exact:
             return None
         pieces, used = list[Piece](), {"M"}
+        aligned = {LAST in axes for piece in found.pieces for axes in piece}
+        if len(aligned | ({self.last} - {None})) > 1:
+            return None
         for piece in found.pieces:
             bounds = dict.fromkeys(("", "M", "N"), OPEN)
             for axes, (low, high) in piece.items():
-                letters = [choice.letters[axis] for axis in axes]
+                letters = [choice.letters[axis] for axis in axes if axis != LAST]
                 used |= {*letters}
                 if letters[0] == "M" and len(letters) == 2:
                     low, high = (None if each is None else -each for each in (high, low))
@@ -312,7 +320,7 @@ class Recogniser:
         (row, *others) = [*used - {"M"}] or [""]
         if others or (row and (row not in rows or (self.row or row) != row)) or len(pieces) > MOST_PIECES:
             return None
-        self.row = self.row or row
+        self.row, self.last = self.row or row, next(iter(aligned), self.last)
         return tuple(pieces)
 
 

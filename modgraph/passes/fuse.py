@@ -64,12 +64,14 @@ class Fuse(Pass):
     `Prune`.
 
     With a `lowering` that is `dense` or `fused`, attention has no better one. Results that are `asked` for are kept.
+    In ONNX, a mask from positions takes less time than one from lengths.
     """
 
     name: ClassVar[str] = "fuse"
 
     lowering: str | None = None
     asked: frozenset[str] = frozenset()
+    exportable: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
         known = {id(each): choices for _, each, choices in self.choose(graph)}
@@ -87,7 +89,7 @@ class Fuse(Pass):
         found = []
         for path, each, results in parts:
             ends = [*list_ends(each, self.asked), *(result.node for result in results)]
-            found.append((path, each, choose_lowerings(each, ends, self.lowering)))
+            found.append((path, each, choose_lowerings(each, ends, self.lowering, not self.exportable)))
         return found
 
 
@@ -111,9 +113,11 @@ def list_attention(graph: Graph) -> dict[str, Choice]:
     return {path + name: choice for path, _, choices in Fuse().choose(graph) for name, choice in choices.items()}
 
 
-def choose_lowerings(graph: Graph, ends: Iterable[str], lowering: str | None = None) -> dict[str, Choice]:
+def choose_lowerings(
+    graph: Graph, ends: Iterable[str], lowering: str | None = None, counts_places: bool = True
+) -> dict[str, Choice]:
     """Choose how each attention of a graph is computed, by the name of its sum; the nodes `ends` are needed."""
-    recogniser, found = Recogniser(graph), dict[str, Choice]()
+    recogniser, found = Recogniser(graph, counts_places), dict[str, Choice]()
     if lowering == DENSE:
         return found
     for node in graph.nodes_of(OpNode):
@@ -130,7 +134,7 @@ def _choose(node: OpNode, attention: Attention, graph: Graph, lowering: str | No
     """Choose the best lowering for attention. Raises `Unfit`."""
     value, place = Choice(DENSE, "", attention).keys
     size = graph.type_of(value).shape[place].size
-    window = find_window(attention.pieces) if lowering != FUSED else None
+    window = find_window(attention.pieces) if lowering != FUSED and not attention.last else None
     if size is not None and size < FEW:
         raise Unfit(f"{size} keys are few")
     if window is not None:
@@ -243,6 +247,7 @@ class Builder:
             cap=scores.cap,
             band=tuple(map(format_piece, found.pieces)),
             blocks=blocks,
+            last=found.last,
         )
         inputs = {slot: each.value for slot, each in terms.items()}
         if self._infer(op, [*inputs.values()]) != self.node.types[0]:

@@ -41,7 +41,11 @@ OPTIMISE: tuple[Pass, ...] = (
 )
 BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), ByIds(), Lower(exportable=True))
 TRAINING: tuple[Pass, ...] = (ByIds(), Lower(), *OPTIMISE)
-IN_BUNDLE: Mapping[str, Pass] = {"scans": LowerScans(exportable=True), "store": Store(exportable=True)}
+IN_BUNDLE: Mapping[str, Pass] = {
+    "fuse": Fuse(exportable=True),
+    "scans": LowerScans(exportable=True),
+    "store": Store(exportable=True),
+}
 OPTIMISE_BUNDLE = tuple(IN_BUNDLE.get(each.name, each) for each in OPTIMISE)
 INFERENCE: tuple[Pass, ...] = (*BUNDLE, *OPTIMISE_BUNDLE)
 STEPWISE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Incremental())

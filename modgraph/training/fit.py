@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from operator import attrgetter
 from pathlib import Path
@@ -19,6 +19,7 @@ from modgraph.ir.analysis.causality import Tokens, find_token_axis
 from modgraph.ir.analysis.division import list_divided_pools
 from modgraph.ir.analysis.learnt import find_ruled_states
 from modgraph.ops.array import State
+from modgraph.program import Program, load
 from modgraph.recipes.metrics import REQUESTED_METRICS
 from modgraph.recipes.optimizers import Schedule
 from modgraph.recipes.schema import Section, list_paths
@@ -34,16 +35,24 @@ DECLARE = "the spec has no state; declare one: state temperature: float = consta
 IMAGE_RANK = 3
 
 
-def diagnose_training(spec: str | Path, recipe: str | Path, overrides: Mapping[str, Any]) -> Sequence[Diagnostic]:
+def diagnose_training(
+    spec: str | Path,
+    recipe: str | Path,
+    overrides: Mapping[str, Any],
+    read_spec: Callable[..., Program] = load,
+    needs: bool = True,
+) -> Sequence[Diagnostic]:
     """Return every mistake of a spec and its recipe that needs no data, and cautions, as a training reports them before
-    it begins. `overrides` are values by dotted key."""
+    it begins. `overrides` are values by dotted key; `read_spec` may know the tree of the spec already. Without
+    `needs`, packages and files that a training needs may be missing."""
     warnings: Sequence[Diagnostic] = ()
     try:
-        found, program = read_with_spec(recipe, spec, overrides)
+        found, program = read_with_spec(recipe, spec, overrides, read_spec=read_spec)
         warnings = program.warnings
         refuse_unfit(program.ir, found)
         warnings = [*warnings, *find_next_token_leaks(program.ir, found.data)]
-        warnings = [*warnings, *find_missing_extras(found), *find_missing_files(found)]
+        if needs:
+            warnings = [*warnings, *find_missing_extras(found), *find_missing_files(found)]
         if found.start is not None and found.start.map is not None:
             read_map(found.start.map, program.ir)
     except ModgraphError as error:
@@ -102,8 +111,9 @@ def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
     }
     unfit_pools = find_unfit_pools(graph, train.experts) if train.algorithm.one_phase else ()
     keyed = [(f"train.{section}.{key}", each) for section, found in unfit.items() for key, each in found]
-    names, fresh = [weight.name for weight in weights_of(graph)], recipe.start.fresh if recipe.start else ()
-    keyed += [("start.fresh", each) for each in find_unknown_fresh(names, fresh, graph.name)]
+    if recipe.start is not None and recipe.start.fresh:
+        names = [weight.name for weight in weights_of(graph)]
+        keyed += [("start.fresh", each) for each in find_unknown_fresh(names, recipe.start.fresh, graph.name)]
     keyed += [("train.experts", each) for each in unfit_pools]
     if keyed:
         raise ModgraphError([each.replace(span=recipe.places.get(key)) for key, each in keyed])

@@ -25,7 +25,7 @@ def check_place(folder: Path, force: bool) -> None:
     folder = Path(os.path.realpath(folder))
     reason = None
     if folder.exists() and not folder.is_dir():
-        reason = "it is a file, but --web writes a folder"
+        reason = "it is a file, not a folder"
     elif not folder.parent.is_dir():
         reason = f'no such folder: "{folder.parent}"'
     elif not os.access(folder.parent, os.W_OK):

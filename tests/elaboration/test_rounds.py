@@ -70,6 +70,12 @@ SAME = {
     "a loss of each": (f"{BODY} loss size[i] = 0.1 * (x -> mean -> mean(axis=-1))", ""),
     "a weight": ("weight w: float[8] = ones x = x * w", ""),
     "a branch": ("if n > 3 { x = x -> linear(8) } else { x = x -> relu }", ""),
+    "a branch that the key chooses": ("if i in [2, 4] { x = x + (x -> linear(8)) } else { x = x + (x -> relu) }", ""),
+    "a pool that the key chooses": (
+        "if i == 3 { pool p[3] = linear(8) g = x -> linear(p) -> softmax x = x -> p by g over p } else "
+        "{ x = x -> linear(8) -> linear(8) }",
+        "",
+    ),
     "two values": ("x, z = ((x, z) -> add -> linear(8), x -> tanh)", "z = x -> sigmoid"),
 }
 
@@ -87,6 +93,9 @@ def test_a_copy_of_a_round_is_what_elaboration_gives(case: str, monkeypatch: pyt
 DIFFERENT = {
     "the key is read": ("x = x -> linear(8 * (i - i + 1))", ""),
     "a size by round": ("if i == 4 { x = x -> relu } x = x -> linear(8)", ""),
+    "a branch by a name of the round": ("k = i > 3 if k { x = x -> relu } x = x -> linear(8)", ""),
+    "a branch in a branch": ("if n > 3 { if i > 3 { x = x -> relu } } x = x -> linear(8)", ""),
+    "a branch by the value of another round": ("if i > last { x = x -> relu } last = i x = x -> linear(8)", "last = 0"),
     "a pool in the modules of a pool": ("pool p[3] = nest g = x -> linear(p) -> softmax x = x -> p by g over p", ""),
     "values that swap": ("k = x x = z -> linear(8) z = k", "z = x -> tanh"),
     "weights that choose at first": (
@@ -118,8 +127,11 @@ def test_ninety_six_layers_are_elaborated_twice(monkeypatch: pytest.MonkeyPatch)
     assert "layers.95.router" in graph
 
 
-def test_a_mistake_in_a_round_is_reported_as_without_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = filled("x = x -> linear(8) -> nothing")
+@pytest.mark.parametrize(
+    "body", ["x = x -> linear(8) -> nothing", "if i + 1 { x = x -> relu }", "if i > nothing { x = x -> relu }"]
+)
+def test_a_mistake_in_a_round_is_reported_as_without_copies(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = filled(body)
     messages = []
     for copies in (True, False):
         with counting(monkeypatch, copies), pytest.raises(ModgraphError) as caught:

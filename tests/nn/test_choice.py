@@ -23,7 +23,7 @@ from modgraph.nn import (
     Pool,
     TokenChoice,
 )
-from modgraph.nn.choice import top_k_mask
+from modgraph.nn.choice import mark_top_k
 from modgraph.nn.message_passing import ChoiceMessagePassing, EveryEdgeMessagePassing
 from modgraph.nn.padding import valid
 from tests.nn.by_router import DIM, given_by, messages_of, model_by, randomised, weights_of
@@ -47,10 +47,10 @@ def unlike_pool(size: int, seed: int) -> Pool:
     scores=st.lists(st.lists(st.integers(-2, 2), min_size=4, max_size=4), min_size=1, max_size=5), k=st.integers(1, 4)
 )
 def test_of_equal_scores_the_first_wins(scores: list[list[int]], k: int) -> None:
-    mask = top_k_mask(torch.tensor(scores, dtype=torch.float64), k).numpy()
-    expected = np.zeros_like(mask)
-    np.put_along_axis(expected, np.argsort(-np.array(scores), axis=1, kind="stable")[:, :k], True, axis=1)
-    np.testing.assert_array_equal(mask, expected)
+    marks = mark_top_k(torch.tensor(scores, dtype=torch.float64), k).numpy()
+    expected = np.zeros_like(marks)
+    np.put_along_axis(expected, np.argsort(-np.array(scores), axis=1, kind="stable")[:, :k], 1.0, axis=1)
+    np.testing.assert_array_equal(marks, expected)
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
@@ -115,7 +115,7 @@ def test_lowerings_agree_in_values_and_gradients(
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.randn(2, N, 3, dtype=torch.float64, generator=generator).requires_grad_()
     scores = torch.randint(0, 3, (2, N, M), generator=generator).double()
-    choice = top_k_mask(scores, k := min(k, M)) * (torch.rand(2, N, M, generator=generator) < kept)
+    choice = mark_top_k(scores, k := min(k, M)) * (torch.rand(2, N, M, generator=generator) < kept)
     gates = torch.randn(2, N, M, dtype=torch.float64, generator=generator).requires_grad_()
     mask = None if lengths is None else valid(tokens, -2, torch.tensor(lengths))
     lowerings: list[nn.Module] = [

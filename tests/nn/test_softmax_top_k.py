@@ -16,7 +16,7 @@ import modgraph.nn.chance
 from modgraph.backends.torch import Model
 from modgraph.ir import OpNode
 from modgraph.nn import Importance
-from modgraph.nn.choice import limit_capacity, top_k_mask
+from modgraph.nn.choice import limit_capacity, mark_top_k
 from modgraph.passes import INFERENCE, apply_passes
 from tests.nn.by_router import DIM, Array, given_by, messages_of, model_by, weights_of
 from tests.nn.gmoe_in_numpy import Decision, cosine_logits, decide, dropped, squared_cv
@@ -101,7 +101,7 @@ def test_beyond_the_capacity_the_tokens_are_dropped_that_the_equations_drop(
 ) -> None:
     unpadded = torch.tensor(scores, dtype=torch.float64)
     values = torch.cat((unpadded, 9 * torch.ones(padding, 3)))
-    picks = top_k_mask(values, k)
+    picks = mark_top_k(values, k).bool()
     picks[len(scores) :] = False
     expected = picks.clone()
     for token, expert in dropped(list(unpadded.numpy()), k, capacity, priority):
@@ -111,7 +111,7 @@ def test_beyond_the_capacity_the_tokens_are_dropped_that_the_equations_drop(
 
 def test_the_authors_give_a_second_choice_no_place_that_a_first_choice_wants() -> None:
     scores = torch.tensor([[0.6, 0.4, 0.0], [0.5, 0.45, 0.05], [0.3, 0.34, 0.36]])
-    picks = top_k_mask(scores, 2)
+    picks = mark_top_k(scores, 2).bool()
     assert limit_capacity(scores, picks, 1, "first_choice").tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
     assert limit_capacity(scores, picks, 1, "score").tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 

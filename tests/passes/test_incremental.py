@@ -13,8 +13,10 @@ from modgraph.backends.torch import Model
 from modgraph.backends.torch.stepwise import Stepwise
 from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import verify
+from modgraph.ir import OpNode, verify
 from modgraph.ir.stored.program import to_verified_json
+from modgraph.ops.compared import Comparison
+from modgraph.ops.dot_product import DotProductAttention
 from modgraph.passes import BUNDLE, STEPWISE, apply_passes
 from modgraph.passes.incremental import Incremental
 
@@ -133,6 +135,26 @@ def test_steps_share_the_weights_of_the_model_stored_ones_too() -> None:
             for weight in model.parameters():
                 weight.mul_(2)
             torch.testing.assert_close(step(tokens).outputs["y"], model(tokens))
+
+
+@pytest.mark.parametrize("name", ["specs/story", "specs/zoo/mixtral", "tests/papers/linear_biases"])
+def test_the_last_token_needs_no_mask_of_keys(name: str) -> None:
+    computed = Stepwise(modgraph.load(ROOT / f"{name}.mod").build(seed=0).eval()).model.computed
+    attention = [node.op for node in computed.nodes_of(OpNode) if isinstance(node.op, DotProductAttention)]
+    assert attention and all(op.last and "mask" not in op.terms for op in attention)
+    assert not any(isinstance(node.op, Comparison) for node in computed.nodes_of(OpNode))
+
+
+def test_places_that_are_compared_with_numbers_stay_a_mask() -> None:
+    text = TEXTS["mask without positions"].replace("(k -> positions(axis=key))", "(k -> positions(axis=key)) * 1.0")
+    text = text.replace("ok =", "late = (x -> positions(axis=time)) >= 3 ok =").replace(
+        "(w, ok)", "(w, maximum(ok, late))"
+    )
+    with pytest.raises(ModgraphError, match="later"):  # from the fourth on, each reads all
+        Stepwise(modgraph.loads(text_of(text)).build(seed=0).eval())
+    early = text.replace("maximum(ok, late)", "ok * (1 - late)")
+    with torch.no_grad():
+        agree(modgraph.loads(text_of(early)).build(seed=0).eval())
 
 
 SMALL = """model small() {

@@ -37,12 +37,13 @@ def dot_product_attention(call: Call, *operands: Array) -> Array:
             found = call.settings["cap"] * np.tanh(found / call.settings["cap"])
         return float(found + (read("bias", at) if "bias" in slots else 0.0))
 
+    before = sizes["M"] - sizes.get("N", 1) if call.setting("last", False) else 0
     rows = [each for each in dict.fromkeys(letters["queries"] + letters["keys"]) if each in result]
     own = [each for each in result if each not in rows]
     found = np.zeros([sizes[each] for each in (*rows, *own)])
     for place in np.ndindex(*(sizes[each] for each in rows)):
         at = dict(zip(rows, place, strict=True))
-        keys = [{**at, "M": m} for m in range(sizes["M"]) if is_in_band(call, at.get("N", 0), m)]
+        keys = [{**at, "M": m} for m in range(sizes["M"]) if is_in_band(call, before + at.get("N", 0), m)]
         keys = [each for each in keys if "mask" not in slots or read("mask", each) != 0]
         scores = [score(each) for each in keys] + ([float(read("sink", at))] if "sink" in slots else [])
         for share, each in zip(softmax_of(np.array(scores)) if scores else [], keys, strict=False):

@@ -24,6 +24,11 @@ ATTENTION += [
         (f" -> {HEADS}, k", '"Nhd,Mhd,Mhe,M->hNe", terms=["mask"], cap=2.0'),
         (", x -> linear(2), (x, m) -> contract", '"Nhd,Mhd,Me,Nh,NM->ehN", terms=["sink", "bias"], band=["-1..2"]'),
         (", x, m", '"Nhd,Mhd,Me,Nc,Mc->Nhe", terms=["queries2", "keys2"], band=["-1..1", "key ..0"], blocks=true'),
+        ("", '"Nhd,Mhd,Me->Nhe", band=["-1..0"], last=true'),
+        (
+            ", m -> mean(axis=-1), x -> linear(2)",
+            '"Nhd,Mhd,Me,M,Nh->hNe", terms=["mask", "sink"], band=["..0"], last=true',
+        ),
     )
 ]
 AMONG = [

@@ -37,6 +37,7 @@ class Generator:
             list_choices(self.step.model.graph, self.step.along)
         )  # the record with the choice of each route of tokens
 
+    @torch.inference_mode()
     def run(
         self,
         prompts: Sequence[Sequence[int]],

@@ -10,8 +10,10 @@ import torch
 from modgraph_runtime.steps import count_lengths
 from torch import Tensor
 
+from modgraph.backends.torch.instance import Instance
 from modgraph.backends.torch.model import Model, ids
 from modgraph.backends.torch.plan import all_steps, plan_for
+from modgraph.backends.torch.quick import find_quick_function
 from modgraph.backends.torch.run import Plan
 from modgraph.backends.torch.stored import list_stored
 from modgraph.passes import STEPWISE, TRAINING, apply_passes, optimise
@@ -44,6 +46,26 @@ class Step:
     cache: Cache
 
 
+@dataclass(frozen=True)
+class StepPlan:
+    """A plan with the names of its arguments, and of its results: outputs, caches, then records of routers."""
+
+    plan: Plan
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+    caches: tuple[str, ...]
+    records: tuple[str, ...]
+
+    def run(self, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
+        """Compute the results by name. Missing arguments are lengths; their examples are full."""
+        given: list[Any] = [batch.get(name) for name in self.arguments]
+        found = iter(self.plan.run(given))
+        outputs, caches, records = (
+            dict(zip(names, found, strict=False)) for names in (self.outputs, self.caches, self.records)
+        )
+        return outputs, caches, records
+
+
 class Stepwise:
     """The incremental form of a model in inference. It shares the model's weights.
 
@@ -59,9 +81,13 @@ class Stepwise:
         with torch.device("meta"):
             self.model = Model(graph, optimise(graph, TRAINING))
         self.share_weights(model)
-        self.plans = {routing: self._plan(routing) for routing in (False, True)}
         inputs = graph.input_types.items()
         self.caches = {name: type_ for name, type_ in inputs if is_cache(name)}
+        self.needed = {name: type_ for name, type_ in inputs if type_.dtype != "length"}
+        self.plans = {routing: self._plan(routing) for routing in (False, True)}
+        for module in self.model.modules():
+            if isinstance(module, Instance) and module.steps is not None:
+                module.simplify(find_quick_function)
         self.windows = list_extents(graph)
         shapes = ((name, at, axis) for name, type_ in self.caches.items() for at, axis in enumerate(type_.shape, 1))
         self.growing = [(name, at, axis.name) for name, at, axis in shapes if axis.is_padded]
@@ -113,12 +139,9 @@ class Stepwise:
         places = {along: cache.values[name].shape[at] for name, at, along in self.growing}
         if any(count != places for along, places in {self.along: size, **places}.items() for count in known[along]):
             batch |= {name: torch.tensor(known[of], device=tokens.device) for name, of in self.lengths.items()}
-        plan, labels = self.plans[routing]
-        given: list[Any] = [batch.get(each.node) for each in plan.arguments]
-        found = dict(zip(labels, plan.run(given), strict=True))
-        outputs = {name: each for (group, name), each in found.items() if group == "outputs"}
-        records = {name: each for (group, name), each in found.items() if group == "routing"}
-        return Step(outputs, records, Cache({name: outputs.pop(name) for name in self.caches}, counts, self))
+        plan = self.plans[routing]
+        outputs, caches, records = plan.run(batch)
+        return Step(outputs, records, Cache(caches, counts, self))
 
     def _check(self, batch: Mapping[str, Tensor], cache: Cache) -> None:
         """Raise `TypeError` or `ValueError` for inputs that do not fit. A cache of this step needs no check."""
@@ -126,14 +149,19 @@ class Stepwise:
             raise TypeError(f"{self.model.graph.name} takes the cache of a step of its own: step(words).cache")
         known = cache.values if cache.step is self else {}
         self.model.check({name: each for name, each in batch.items() if name not in known})
-        for name, type_ in self.model.graph.input_types.items():
-            if name not in batch and type_.dtype != "length":
-                raise TypeError(f'{self.model.graph.name} needs the input "{name}": {type_}')
+        missing = next((name for name in self.needed if name not in batch), None)
+        if missing is not None:
+            raise TypeError(f'{self.model.graph.name} needs the input "{missing}": {self.needed[missing]}')
 
-    def _plan(self, routing: bool) -> tuple[Plan, list[tuple[str, str]]]:
-        """Plan the results of a step, without structure and hooks; returns their groups and names too."""
+    def _plan(self, routing: bool) -> StepPlan:
+        """Plan the results of a step, without structure and hooks."""
         computed = self.model.computed
-        ends = {("outputs", name): result for name, result in computed.outputs.items()}
-        ends |= {("routing", name): result for name, result in computed.records().items() if routing}
-        plan = plan_for([*all_steps(self.model.steps)], ends.values(), training=False)
-        return plan.with_computes(lambda step: getattr(step.compute, "forward", step.compute)), [*ends]
+        outputs = {name: each for name, each in computed.outputs.items() if name not in self.caches}
+        caches = {name: computed.outputs[name] for name in self.caches}
+        records = computed.records() if routing else {}
+        ends = (*outputs.values(), *caches.values(), *records.values())
+        plan = plan_for([*all_steps(self.model.steps)], ends, training=False)
+        plan = plan.with_computes(lambda step: find_quick_function(step.compute))
+        return StepPlan(
+            plan, tuple(each.node for each in plan.arguments), tuple(outputs), tuple(caches), tuple(records)
+        )

@@ -5,7 +5,7 @@ Comparisons of linear functions of `positions` make bands, and ops that keep zer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -26,6 +26,7 @@ from modgraph.ops.situation import StopGradient
 from modgraph.ops.zeros import ANYWHERE
 
 Axes = tuple[int, ...]  # (j,) for the index of axis j itself, (i, j) for that of j minus that of i; i < j < 0
+LAST = 0  # stands behind axes whose indices count from the last token, and for the place of that token in a function
 Piece = Mapping[Axes, Interval]  # a conjunction of limits
 MOST_PIECES = 8
 GRAIN = 2**8  # numbers that are multiples of 1 / GRAIN up to GRAIN times an index have no rounding
@@ -42,10 +43,11 @@ class Bands:
 
 @dataclass(frozen=True)
 class Linear:
-    """A value that is a linear function of the indices of its axes."""
+    """A value that is a linear function of the indices of its axes, of some counted from the `last` token."""
 
     factors: Mapping[int, Fraction]
     constant: Fraction
+    last: bool = False
 
     @property
     def is_exact(self) -> bool:
@@ -57,12 +59,14 @@ class Linear:
 class BandFinder:
     """Finds the bands of the values of a graph, as far as they are asked for."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, places: Collection[Result] = ()) -> None:
+        """`places` are positions of tokens up to the last, along axes that end with it."""
         self.graph = graph
         self._nodes = iter(graph)  # those not yet read, sources first
         self._read: set[str] = set()
         self._bands: dict[Result, Bands] = {}
-        self._linear: dict[Result, Linear] = {}
+        aligned = Linear({-1: Fraction(1), LAST: Fraction(1)}, Fraction(0), last=True)
+        self._linear: dict[Result, Linear] = dict.fromkeys(places, aligned)
 
     def find(self, result: Result) -> Bands | None:
         """The bands of a value; None if it may be non-zero anywhere."""
@@ -75,7 +79,9 @@ class BandFinder:
 
     def _read_node(self, node: OpNode, result: Result) -> None:
         sources = [*self.graph.inputs(node.name).values()]
-        if isinstance(node.op, Positions) or any(each in self._linear for each in sources):
+        if result not in self._linear and (
+            isinstance(node.op, Positions) or any(each in self._linear for each in sources)
+        ):
             linear = self._find_linear(node)
             if linear is not None and linear.is_exact:
                 self._linear[result] = linear
@@ -161,25 +167,26 @@ class BandFinder:
         assert left is not None and right is not None
         difference = _combine(left, right, Fraction(-1))
         axes = sorted(difference.factors)
-        if not 1 <= len(axes) <= 2:
+        last = (LAST,) if difference.last and len(axes) == 2 else ()
+        if LAST in axes or not 1 <= len(axes) <= 2:
             return None
         factor = difference.factors[axes[-1]]
         if len(axes) == 2 and difference.factors[axes[0]] != -factor:
             return None
         at = -difference.constant / factor
         if op.symbol == "!=":
-            return _complement(Bands(({tuple(axes): _solve("==", False, at)},), exact=True))
-        return Bands(({tuple(axes): _solve(op.symbol, factor < 0, at)},), exact=True)
+            return _complement(Bands(({(*axes, *last): _solve("==", False, at)},), exact=True))
+        return Bands(({(*axes, *last): _solve(op.symbol, factor < 0, at)},), exact=True)
 
     def _linear_of(self, node: OpNode, number: int) -> Linear | None:
         """The linear function that an operand is, in axes of the node's result."""
         found = self._linear.get([*self.graph.inputs(node.name).values()][number])
         if found is None:
             return None
-        to = self._match_axes(node, number)
+        to = {**self._match_axes(node, number), LAST: LAST}
         if not {*found.factors} <= {*to}:
             return None
-        return Linear({to[axis]: factor for axis, factor in found.factors.items()}, found.constant)
+        return Linear({to[axis]: factor for axis, factor in found.factors.items()}, found.constant, found.last)
 
     def _find_linear(self, node: OpNode) -> Linear | None:
         op, count = node.op, len(self.graph.inputs(node.name))
@@ -213,7 +220,7 @@ def _combine(left: Linear, right: Linear, factor: Fraction) -> Linear:
     none = Fraction(0)
     factors = {axis: left.factors.get(axis, none) + factor * right.factors.get(axis, none) for axis in axes}
     kept = {axis: each for axis, each in factors.items() if each}
-    return Linear(kept, left.constant + factor * right.constant)
+    return Linear(kept, left.constant + factor * right.constant, left.last or right.last)
 
 
 def _solve(sign: str, mirrored: bool, bound: Fraction) -> Interval:
@@ -265,6 +272,7 @@ def _complement(bands: Bands) -> Bands | None:
 
 def _rename_piece(piece: Piece, to: Mapping[int, int]) -> Piece:
     found: dict[Axes, Interval] = {}
+    to = {**to, LAST: LAST}
     for axes, (low, high) in piece.items():
         if all(axis in to for axis in axes):
             new = tuple(to[axis] for axis in axes)

@@ -1,0 +1,27 @@
+"""Messages of `play` (MG94x)."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class NoPlayground(Diagnostic, code="MG940"):
+    """The playground runs modgraph in the browser, by a Python for WebAssembly and an editor. They are a separate
+    package because of their size."""
+
+    message = "play needs the package modgraph-web: {reason}"
+    help = "install it from a checkout of modgraph: pip install ./export/web"
+
+
+class NotAFolder(Diagnostic, code="MG941"):
+    """`play` writes a folder of files for a static server."""
+
+    message = 'play writes a folder, but "{path}" names a {suffix} file'
+    help = "for example: modgraph play mine.mod -o playground"
+
+
+class NoPackage(Diagnostic, code="MG942"):
+    """The playground contains the Python packages that checks of specs need, as files of the installed ones."""
+
+    message = "cannot read the package {package}: {reason}"
+    help = "install modgraph again: pip install --force-reinstall modgraph-compiler"

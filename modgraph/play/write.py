@@ -1,0 +1,74 @@
+"""Writes the folder of the playground: the page, the engine, the packages, the library, and a spec to open."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.play.errors import NoPlayground, NotAFolder
+from modgraph.play.library import read_entry, read_library
+from modgraph.play.packages import FIRST, MORE, pack
+from modgraph.play.screen import write_screen
+from modgraph.version import VERSION
+from modgraph.web.folder import FORMAT, RECORD, check_place, list_files_in, replacing_folder
+
+PACKAGES, LATER, LIBRARY, OPENED, LOCK = "packages.zip", "more.zip", "library.json", "opened.json", "pyodide-lock.json"
+FIRST_LOADED = ("pyodide/pyodide.js", "pyodide/pyodide.asm.js", "pyodide/pyodide.asm.wasm", "pyodide/python_stdlib.zip")
+
+
+def write_playground(folder: str | Path, spec: str | Path | None = None, force: bool = False) -> str:
+    """Write the folder, and report the sizes of its parts. With a spec, the page opens with it, its imports and its
+    recipe; it may have mistakes. Raises `ModgraphError` and then leaves everything as it was."""
+    target = Path(folder)
+    if target.suffix and not target.is_dir():
+        raise ModgraphError([NotAFolder(path=str(folder), suffix=target.suffix)])
+    vendored = _list_vendored()
+    check_place(target, force)
+    opened = None if spec is None else read_entry(Path(spec), "Yours")
+    with replacing_folder(target, force) as new:
+        for name, path in vendored.items():
+            if not name.endswith(LOCK):
+                _write(new / name, path.read_bytes())
+        write_screen(new)
+        _write(new / PACKAGES, pack(FIRST))
+        _write(new / LATER, pack(MORE))
+        _write(new / LIBRARY, _json({"entries": read_library()}))
+        _write(new / OPENED, _json({"entry": opened}))
+        python = json.loads(vendored[f"pyodide/{LOCK}"].read_text(encoding="utf-8"))["info"]
+        sizes = {name: (new / name).stat().st_size for name in sorted(list_files_in(new))}
+        record = {"files": sorted({*sizes, RECORD}), "bytes": sizes, "modgraph": VERSION, "format": FORMAT}
+        _write(new / RECORD, _json(record | {"python": python}))
+    return _describe(target, sizes)
+
+
+def _list_vendored() -> dict[str, Path]:
+    """The engine and the editor, by name. Raises `ModgraphError` if they are not installed."""
+    try:
+        import modgraph_web
+    except ImportError as error:
+        raise ModgraphError([NoPlayground(reason="it is not installed")]) from error
+    try:
+        return modgraph_web.playground()
+    except FileNotFoundError as error:
+        raise ModgraphError([NoPlayground(reason=str(error))]) from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
+def _describe(target: Path, sizes: dict[str, int]) -> str:
+    whole, first = sum(sizes.values()), sum(sizes[name] for name in (*FIRST_LOADED, PACKAGES))
+    editor = sum(size for name, size in sizes.items() if name.startswith("editor/"))
+    return (
+        f"{target}: {whole / 1e6:.1f} MB, of which Python {(first - sizes[PACKAGES]) / 1e6:.1f}, its packages "
+        f"{(sizes[PACKAGES] + sizes[LATER]) / 1e6:.1f}, the editor {editor / 1e6:.1f}\n"
+        f"to look at it: python -m http.server -d {target} 8000"
+    )
