@@ -22,6 +22,7 @@ from modgraph.elaboration.entities import (
 )
 from modgraph.elaboration.nodes import add_node, is_own
 from modgraph.elaboration.scope import Naming, Scope
+from modgraph.frozen import replace_fields
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
 from modgraph.ops.arithmetic import ARITHMETIC
@@ -71,7 +72,8 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: E
     inputs = {slot: tensor.result for slot, tensor in zip(op.slots_of(len(tensors)), tensors, strict=True)}
     facts: Any = {"op": op, "owner": owner, "initial": bound.initial, "frozen": elaborator.scope.frozen}
     node = OpNode(name=name, types=signature.results, span=span, within=context.call, **facts)
-    if not add_node(elaborator, node, span, inputs, padded=signature.padded):
+    known = signature if signature.declaration is op else replace_fields(signature, declaration=op)
+    if not add_node(elaborator, node, span, inputs, padded=signature.padded, known=known):
         return POISON
     results = tuple([Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results)])
     return results[0] if len(results) == 1 else TensorTuple(results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
+from modgraph.declare import Signature
 from modgraph.diagnostics import Diagnostic, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.elaborator import Elaborator
@@ -25,10 +26,12 @@ def add_node(
     inputs: dict[str, Result] | None = None,
     uses: dict[str, str] | None = None,
     padded: Iterable[str] = (),
+    known: Signature | None = None,
 ) -> bool:
     """Add a node to the graph and the current call; report and return False if that is not possible.
 
     A pool or a router belongs to the call that declares it. `padded` names axes whose lengths the node needs.
+    `known` is the signature of an op or a route.
     """
     context, graph = elaborator.context, elaborator.graph
     if node.within is not context.call and not isinstance(node, PoolNode | RouterNode):
@@ -42,7 +45,7 @@ def add_node(
     captured = {slot: capture(result, span, elaborator) for slot, result in (inputs or {}).items()}
     for axis in padded:  # the graph itself has an input with the lengths
         capture(_require_lengths(axis, span, elaborator), span, elaborator)
-    graph.add(node, captured, uses)
+    graph.add(node, captured, uses, known)
     if not elaborator.region:
         context.named[node.name] = node
     return True

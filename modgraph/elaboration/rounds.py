@@ -312,7 +312,8 @@ def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope
         if isinstance(node, OpNode):
             facts["owner"] = renaming.name(node.owner)
         like = rename(node, node.name, renaming.name) if node.name in last.with_own_axes else node
-        added = graph.add(replace_fields(like, **facts), inputs, uses)
+        known = graph.find_signature(node.name) if isinstance(like, OpNode) and like is node else None
+        added = graph.add(replace_fields(like, **facts), inputs, uses, known)
         context.named[added.name] = added
     for table, entries in zip(_list_tables(elaborator), last.entries, strict=True):
         table.update((renaming.value(key), renaming.value(value)) for key, value in entries)

@@ -206,7 +206,9 @@ def _route(
     slots = router.router.slots_of(len(values))
     inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
     route = RouteNode(name=name, types=signature.results, span=span)
-    if not add_node(elaborator, route, span, inputs, {"pool": pool.name, "router": router.path}, signature.padded):
+    if not add_node(
+        elaborator, route, span, inputs, {"pool": pool.name, "router": router.path}, signature.padded, signature
+    ):
         return POISON
     return Tensor(Result(name), signature.results[0], span)
 

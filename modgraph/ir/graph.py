@@ -70,8 +70,11 @@ class Graph:
 
     # ------------------------------------------------------------ building
 
-    def add(self, node: N, inputs: Inputs | None = None, uses: Uses | None = None) -> N:
-        """Add a node with the results that flow into its slots, and the pool and router that it uses."""
+    def add(self, node: N, inputs: Inputs | None = None, uses: Uses | None = None, known: Signature | None = None) -> N:
+        """Add a node with the results that flow into its slots, and the pool and router that it uses.
+
+        `known` is the signature of an equal declaration, kept where its operands have the same types.
+        """
         assert node.name not in self._nodes, f"two nodes are called {node.name}"
         self._derived.clear()
         inputs, uses = dict(inputs or {}), dict(uses or {})
@@ -84,6 +87,8 @@ class Graph:
         self._kinds.setdefault(type(node), {})[node.name] = node
         if isinstance(node, kinds.InputNode) and node.types[0].dtype == "length":
             self.length_inputs[node.types[0].of] = node.name
+        if known is not None and known.operands == tuple([self.type_of(each) for each in inputs.values()]):
+            self._signatures[node.name] = known
         return node
 
     def add_typed(self, node: Node, inputs: Inputs, uses: Uses | None = None, known: Signature | None = None) -> None:
@@ -91,11 +96,9 @@ class Graph:
 
         `known` is the signature of an op elsewhere, which holds here too for operands of the same types.
         """
-        self.add(node, inputs, uses)
+        same = known is not None and isinstance(node, kinds.OpNode) and known.declaration is node.op
+        self.add(node, inputs, uses, known if same else None)
         if isinstance(node, kinds.OpNode | kinds.RouteNode):
-            same = known is not None and isinstance(node, kinds.OpNode) and known.declaration is node.op
-            if known is not None and same and known.operands == tuple(map(self.type_of, inputs.values())):
-                self._signatures[node.name] = known
             types = self.signature(node).results
             if node.types != types:
                 self.replace(replace_fields(node, types=types))
@@ -175,6 +178,10 @@ class Graph:
                 known = bind_route(self.declaration_of(node), self.pool_of(node), *operands)
             self._signatures[node.name] = known
         return known
+
+    def find_signature(self, name: str) -> Signature | None:
+        """The signature of a node if it is known already."""
+        return self._signatures.get(name)
 
     def pool_of(self, route: kinds.RouteNode | kinds.DecisionNode | kinds.GrowthNode) -> kinds.PoolNode:
         pool = self[self.uses(route.name)["pool"]]

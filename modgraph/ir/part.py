@@ -102,6 +102,9 @@ class Part:
 
     def decisions(self, router: str | None = None) -> list[Decision]:
         """The decisions in this graph, of all routers or of one."""
+        routes, texts = self.graph.nodes_of(RouteNode), self.graph.nodes_of(DecisionNode)
+        if router is None and not (routes and texts):  # the nodes of one kind are in order
+            return [Decision(self, node) for node in routes or texts]
         nodes = self.graph if router is None else self.graph.users_of(router)
         return [Decision(self, node) for node in nodes if isinstance(node, RouteNode | DecisionNode)]
 

@@ -85,7 +85,7 @@ def sort_by_body(graph: Graph, base: Call | None = None) -> Graph:
             if isinstance(node, ScanNode):
                 region = replace(node.region, graph=sort_by_body(node.region.graph, node.within))
                 node = replace(node, region=region)
-            found.add(node, graph.inputs(node.name), graph.uses(node.name))
+            found.add(node, graph.inputs(node.name), graph.uses(node.name), graph.find_signature(node.name))
 
     add(body_of(graph, base))
     return found

@@ -28,7 +28,9 @@ class _OfTokens(AlongAxis):
         names = [each.name for each in self.operands]
         if len(found) != len(names):
             raise Misfit(f"it takes {len(names)} operands ({', '.join(names)}), not {len(found)}")
-        axes.bound["position"] = position_of(self.axis, found[-1], self.name)
+        axes.bound["position"] = position = position_of(self.axis, found[-1], self.name)
+        for each in found:
+            position_of(position, each, self.name)  # each operand has it
         return self.infer(axes, found)
 
     def read_along(self, use: Use, axis: Axis) -> Place:

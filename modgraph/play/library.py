@@ -1,7 +1,8 @@
-"""What the playground opens: specs with their recipes and imports, starting points, and the texts of the prelude."""
+"""What the playground opens: starting points, specs with their recipes and imports, and the texts of the prelude."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ from modgraph.store.run_directory import locate_recipe
 from modgraph.syntax import parse, read
 
 Entry = dict[str, Any]
+STARTERS = ("images", "texts", "table")
 GROUPS = {"": "Published systems", "zoo": "Zoo", "parts": "Parts", "zoo/parts": "Parts"}
 
 
 def read_library() -> list[Entry]:
     """The entries of the library, in groups: `group`, `title`, `about`, `open` (the name of the file to open) and
     `files`, texts by name."""
-    return [*(_read_shipped(name, path) for name, path in list_shipped_specs().items()), *_list_prelude()]
+    shipped = (_read_shipped(name, path) for name, path in list_shipped_specs().items())
+    return [*map(_read_starter, STARTERS), *shipped, *_list_prelude()]
 
 
 def read_entry(path: Path, group: str) -> Entry:
@@ -45,6 +48,15 @@ def read_entry(path: Path, group: str) -> Entry:
 
 def _read_shipped(name: str, path: Path) -> Entry:
     return read_entry(path, GROUPS.get(name.rpartition("/")[0], "Specs"))
+
+
+def _read_starter(task: str) -> Entry:
+    """What `modgraph new TASK --task TASK` writes, without the data that it makes up."""
+    folder = files("modgraph").joinpath("cli", "starters")
+    texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in (f"{task}.mod", f"{task}.yaml")}
+    written = {name: text.replace("NAME", task) for name, text in texts.items()}
+    about = _about(written[f"{task}.mod"])
+    return {"group": "Starting points", "title": task, "about": about, "open": f"{task}.mod", "files": written}
 
 
 def _list_prelude() -> list[Entry]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from modgraph.cli import main
+from modgraph.cli.new_command import TASKS
 from modgraph.play.errors import NoPackage, NoPlayground, NotAFolder
 
 modgraph_web = pytest.importorskip("modgraph_web", reason="needs pip install -e ./export/web")
@@ -59,6 +60,10 @@ def test_the_library_has_every_shipped_spec_with_its_files(folder: Path) -> None
     entries = json.loads((folder / "site/library.json").read_text())["entries"]
     titles = {each["title"]: each for each in entries}
     assert {"smn", "gmoe", "mixtral", "cosine"} <= titles.keys()
+    for task in TASKS:
+        main(["new", task, "--task", task])
+        written = {name: (folder / name).read_text() for name in (f"{task}.mod", f"{task}.yaml")}
+        assert titles[task]["files"] == written, "as the command writes it"
     assert {"gmoe.mod", "gmoe.yaml", "gmoe_timm.yaml"} == titles["gmoe"]["files"].keys()
     assert all(each["open"] in each["files"] and each["about"] for each in entries)
 

@@ -14,8 +14,10 @@ Between dots, `*` is any one part of a name, taken over in order; `#`, here alon
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from modgraph.declare import setting
 from modgraph.diagnostics import Diagnostic, ModgraphError, Note, Report, Span, did_you_mean, list_names
@@ -131,13 +133,17 @@ def is_pattern(name: str) -> bool:
 
 def match_pattern(pattern: str, name: str, sign: str = ANY) -> tuple[str, ...] | None:
     """Return the part of a name for each `*` of a pattern, or for each other sign; None if the name does not match."""
-    parts, found = pattern.split("."), name.split(".")
-    if len(parts) != len(found):
-        return None
-    pairs = list(zip(parts, found, strict=True))
-    if not all(part in (ANY, each) or (part == EVERY and each.isdecimal()) for part, each in pairs):
-        return None
-    return tuple(each for part, each in pairs if part == sign)
+    found = _compile_pattern(pattern, sign).fullmatch(name)
+    return None if found is None else found.groups()
+
+
+@lru_cache(maxsize=4096)
+def _compile_pattern(pattern: str, sign: str) -> re.Pattern[str]:
+    """Compile a pattern, with a group for each part that is `sign`."""
+    known = {ANY: "[^.]*", EVERY: r"\d+"}
+    parts = (known.get(part, re.escape(part)) for part in pattern.split("."))
+    grouped = (f"({each})" if part == sign else each for part, each in zip(pattern.split("."), parts, strict=True))
+    return re.compile(r"\.".join(grouped))
 
 
 def matches(patterns: Iterable[str], name: str) -> bool:
