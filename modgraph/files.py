@@ -107,6 +107,13 @@ def list_shipped_specs() -> dict[str, Path]:
     return {name: folder / f"{name}.mod" for name in sorted(found) if "parts" not in name.split("/")}
 
 
+def list_tutorial() -> list[Path]:
+    """The pages of the tutorial that come with modgraph, in order."""
+    package = Path(__file__).parent
+    folders = (package / "docs" / "tutorial", package.parent / "docs" / "tutorial")
+    return next((sorted(each.glob("*.md")) for each in folders if each.is_dir()), [])
+
+
 def files_of_bundle(path: str | Path) -> tuple[Path, Path]:
     """Return the paths of a bundle: the model and its manifest."""
     return Path(path), Path(path).with_suffix(".json")

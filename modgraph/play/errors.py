@@ -25,3 +25,11 @@ class NoPackage(Diagnostic, code="MG942"):
 
     message = "cannot read the package {package}: {reason}"
     help = "install modgraph again: pip install --force-reinstall modgraph-compiler"
+
+
+class BrokenStep(Diagnostic, code="MG945"):
+    """A page of the tutorial marks a step of the tour by a comment, which names the text to begin with, the answer and
+    the facts that the answer meets."""
+
+    message = "the tour cannot read a step of {page}: {reason}"
+    help = "write a comment as docs/contributing.md shows: <!-- tour …"

@@ -20,6 +20,7 @@ from modgraph.inspect.page.content import Pane
 from modgraph.inspect.scene import scene_of
 from modgraph.passes import EVERY_PIPELINE, apply_passes, cut_pipeline
 from modgraph.play.documents import Documents, UnknownMethod, WrongParameters
+from modgraph.play.facts import check_facts, read_facts
 from modgraph.play.parameters import list_parameters
 from modgraph.store.architecture import Architecture, Kind, read_architecture
 from modgraph.training.check import check_spec
@@ -93,6 +94,17 @@ class Panes:
         panes = build_panes(found, (before.source, after.source), LABELS)
         said = {"text": text_of(found), "summary": summary(found), "different": found.is_different}
         return said | {"panes": [each.as_json() for each in panes]}
+
+    def tour(self, params: Params) -> Json:
+        """Check the facts of a step of the tour; a spec with mistakes meets none."""
+        facts = read_facts(params.get("check"))
+        try:
+            found = self._open(params)
+        except ModgraphError as error:
+            return {"met": False, "facts": check_facts(facts, None), "first": error.diagnostics[0].text()}
+        checked = check_facts(facts, found.graph)
+        first = found.warnings[0].text() if found.warnings and not params.get("warnings") else ""
+        return {"met": not first and all(each["met"] for each in checked), "facts": checked, "first": first}
 
     def explain(self, params: Params) -> Json:
         return {"text": self._explain(str(params.get("name", "")))}
@@ -176,6 +188,7 @@ REQUESTS: Mapping[str, Callable[[Panes, Params], Json]] = {
     "modgraph/show": Panes.show,
     "modgraph/graph": Panes.graph,
     "modgraph/diff": Panes.diff,
+    "modgraph/tour": Panes.tour,
     "modgraph/explain": Panes.explain,
     "modgraph/files": Panes.files,
     "modgraph/read": Panes.read,

@@ -22,6 +22,7 @@ object of names (`k`, `train.epochs`) with numbers, truth values, or texts as on
 | `modgraph/show` | `after`, a pass | `text` of `show`, `passes` (all names), `after` |
 | `modgraph/graph` | | a pane of `inspect/page/content.py` in JSON, and `warnings` (rendered) |
 | `modgraph/diff` | `before`: `text` (or `uri`), `parameters` | `text` of `diff`, `summary`, `different`, two `panes` |
+| `modgraph/tour` | `check`, facts of `facts.py` | `met`, `facts` (`words`, `met`, `missing`, `hint`), `first` message |
 | `modgraph/explain` | `name`; no `uri` | `text` of `explain NAME` |
 | `modgraph/files` | no `uri` | `files`: `uri`, `name` of each file below the folder |
 | `modgraph/read` | | `text` |

@@ -22,6 +22,7 @@ from modgraph.play.documents import Documents
 from modgraph.play.library import read_library
 from modgraph.play.screen import write_screen
 from modgraph.play.service import Service
+from modgraph.play.tour import read_tour
 from tests.inspect.browser import PATIENCE
 
 ROOT = "file:///play/"
@@ -81,6 +82,7 @@ def served_screen(folder: Path) -> Iterator[str]:
     (built / "page" / "worker.js").write_text(WORKER)
     (built / "library.json").write_text(json.dumps({"entries": read_library()}))
     (built / "opened.json").write_text(json.dumps({"entry": {**ENTRY, "files": {"small.mod": SPEC}}}))
+    (built / "tour.json").write_text(json.dumps({"steps": read_tour(), "home": None}))
     handler = partial(Handler, directory=str(built), receive=partial(answer, folder, {}))
     with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)

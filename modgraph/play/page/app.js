@@ -25,9 +25,9 @@ const ERROR = 1; // the severity of a message
 const FIRST = "smn"; // the entry of the library that a first visit begins with
 
 class App {
-  // The entries of the library, the one to open first, and the words of the language.
-  constructor({ entries }, opened, words) {
-    Object.assign(this, { entries, words, work: new Work(), messages: new Map(), word: "", status: new Status(() => this.restart()) });
+  // The entries of the library, the one to open first, the words of the language, and the tour.
+  constructor({ entries }, opened, words, { steps, home }) {
+    Object.assign(this, { entries, words, steps, home, work: new Work(), messages: new Map(), word: "", status: new Status(() => this.restart()) });
     this.first = opened ?? entries.find(({ title }) => title === FIRST) ?? entries[0];
     this.start = opened ? opened.files[opened.open] : "";
     this.connection = new Connection("page/worker.js", (reason) => this.status.fail(reason));
@@ -164,8 +164,8 @@ class App {
 }
 
 async function begin() {
-  const facts = await Promise.all(["library.json", "opened.json", "page/words.json"].map(async (name) => (await fetch(name)).json()));
-  const app = new App(facts[0], facts[1].entry, facts[2]);
+  const facts = await Promise.all(["library.json", "opened.json", "page/words.json", "tour.json"].map(async (name) => (await fetch(name)).json()));
+  const app = new App(facts[0], facts[1].entry, facts[2], facts[3]);
   globalThis.playground = app;
   await readWork(app);
   app.begin();

@@ -1,4 +1,4 @@
-// What the page uses of CodeMirror, and of what cleans its tooltips and packs files.
+// What the page uses of CodeMirror, and of what renders Markdown, cleans HTML and packs files.
 
 export { basicSetup } from "codemirror";
 export { EditorState } from "@codemirror/state";
@@ -13,3 +13,4 @@ export {
 } from "@codemirror/lsp-client";
 export { default as DOMPurify } from "dompurify";
 export { zipSync } from "fflate";
+export { Marked } from "marked";

@@ -4,12 +4,13 @@ import { CostTable } from "./costs.js";
 import { GraphView } from "./graph_view.js";
 import { languageOf } from "./language.js";
 import { TextView, colourLines } from "./texts.js";
+import { Tour } from "./tour.js";
 
 const { element } = globalThis;
 const find = (id) => document.querySelector(`#view-${id}`);
 
 export function listViews(app) {
-  return [graphView(app), costView(app), textView(app), differenceView(app), helpView(app)];
+  return [graphView(app), costView(app), textView(app), differenceView(app), helpView(app), tourView(app)];
 }
 
 function graphView(app) {
@@ -66,4 +67,9 @@ function helpView(app) {
     text.textContent = found.text;
   };
   return { id: "help", label: "Help", load, draw, isIndependent: true };
+}
+
+function tourView(app) {
+  const tour = new Tour(find("tour"), app, app.steps);
+  return { id: "tour", label: "Tour", load: () => tour.load(), draw: (found) => tour.draw(found), isIndependent: true, tour };
 }
