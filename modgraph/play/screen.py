@@ -28,7 +28,7 @@ GRAPH_SCRIPTS = (
 )
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval' {hash}; style-src 'self'; img-src data:; "
-    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'"
+    "connect-src 'self'; worker-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'"
 )
 
 

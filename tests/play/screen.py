@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Page, expect
 from modgraph.cli.explain_command import explain
 from modgraph.play.documents import Documents
 from modgraph.play.library import read_library
+from modgraph.play.runs import read_pages, write_pages
 from modgraph.play.screen import write_screen
 from modgraph.play.service import Service
 from tests.inspect.browser import PATIENCE
@@ -71,7 +72,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served_screen(folder: Path) -> Iterator[str]:
+def served_screen(folder: Path, *pages: Path) -> Iterator[str]:
     """The address of a screen. Each worker has a service with a folder of its own, which becomes the current one."""
     site, before = folder / "site", Path.cwd()
     (site / "editor").mkdir(parents=True)
@@ -80,6 +81,7 @@ def served_screen(folder: Path) -> Iterator[str]:
     write_screen(site)
     (site / "page" / "worker.js").write_text(WORKER)
     (site / "library.json").write_text(json.dumps({"entries": read_library()}))
+    (site / "runs.json").write_text(json.dumps({"entries": write_pages(site, read_pages(pages))}))
     (site / "opened.json").write_text(json.dumps({"entry": {**ENTRY, "files": {"small.mod": SPEC}}}))
     handler = partial(Handler, directory=str(site), receive=partial(answer, folder, {}))
     with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
