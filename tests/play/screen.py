@@ -26,6 +26,7 @@ from modgraph.play.service import Service
 from tests.inspect.browser import PATIENCE
 
 ROOT = "file:///play/"
+ONE_AT_A_TIME = threading.Lock()
 WORKER = """
 const notify = (method, params) => postMessage(JSON.stringify({ jsonrpc: "2.0", method, params }));
 notify("modgraph/ready", { version: "", seconds: 0, bytes: 0, root: "file:///play/" });
@@ -61,7 +62,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers["content-length"])).decode()
-        answer = json.dumps(self.receive(self.path[1:], text)).encode()
+        with ONE_AT_A_TIME:  # each service changes the current folder
+            answer = json.dumps(self.receive(self.path[1:], text)).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
@@ -84,7 +86,7 @@ def served_screen(folder: Path, *pages: Path) -> Iterator[str]:
     (site / "runs.json").write_text(json.dumps({"entries": write_pages(site, read_pages(pages))}))
     (site / "opened.json").write_text(json.dumps({"entry": {**ENTRY, "files": {"small.mod": SPEC}}}))
     handler = partial(Handler, directory=str(site), receive=partial(answer, folder, {}))
-    with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

@@ -40,7 +40,7 @@ class App {
     this.problems = new Problems(find(".problems"), { go: (...at) => this.editor.go(...at), explain: (word) => this.explain(word) });
     this.parameters = new Parameters(find(".parameters"), this.work);
     this.results = new Results(find(".right"), listViews(this));
-    this.open = new Library(find(".library"), { entries, take: (entry) => this.take(entry), make: (name, text) => this.work.open(name, text) });
+    this.open = new Library(find(".library"), { entries: this.entries, take: (entry) => this.take(entry), make: (name, text) => this.work.open(name, text) });
     this.keep = afterPause(() => (storage.write(this.work, this.start), writeAddress(this.work)), 800);
     this.askSoon = afterPause(() => this.refresh(), 120);
     this.work.addEventListener("change", ({ detail }) => this.changed(detail));

@@ -56,7 +56,7 @@ export class Editor {
     }
     const isOther = this.shown !== active;
     this.shown = active;
-    for (const [name, view] of this.views) view.dom.style.display = name === active ? "" : "none";
+    for (const [name, view] of this.views) view.dom.style.setProperty("display", name === active ? "" : "none", "important"); // as CodeMirror shows it
     if (isOther) this.view.requestMeasure();
   }
   remove(name, view) {
