@@ -55,7 +55,9 @@ def run(options: argparse.Namespace) -> int:
     run = load_run(options.run_directory)
     if options.web:
         examples = {} if options.no_examples else run.test_data()
-        report, text = write_page(options.output, partial(_export, options, run), examples, options.force)
+        export = partial(_export, options, run)
+        texts = run.directory.read_texts(run.graph.name)
+        report, text = write_page(options.output, export, examples, texts, options.force)
     else:
         report = _export(options, run, options.output)
         text = str(report)

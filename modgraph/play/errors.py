@@ -33,3 +33,19 @@ class BrokenStep(Diagnostic, code="MG945"):
 
     message = "the tour cannot read a step of {page}: {reason}"
     help = "write a comment as docs/contributing.md shows: <!-- tour …"
+
+
+class NotAPage(Diagnostic, code="MG948"):
+    """The playground runs models of pages that `modgraph export --web` wrote: a bundle that outputs its routing, with
+    examples."""
+
+    message = '"{path}" is not a page of a run: {reason}'
+    help = "export the run first: modgraph export RUN -o PAGE --web"
+
+
+class BadPage(Diagnostic, code="MG949"):
+    """A page is used only whole: its bundle as it was exported, the examples that this bundle computes, and the spec
+    that it was trained from."""
+
+    message = 'the page "{path}" cannot be used: {reason}'
+    help = "export the run again: modgraph export RUN -o PAGE --web --force"

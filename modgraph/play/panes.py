@@ -54,13 +54,18 @@ class Panes:
         rendered = render_all(checked.diagnostics) if found else ""
         return {"ok": not checked.has_errors, "diagnostics": found, "rendered": rendered}
 
+    def program(self, params: Params) -> Json:
+        graph = self._open(params).graph
+        return {"model": graph.name, "program": graph.hash()}
+
     def parameters(self, params: Params) -> Json:
-        spec = self._spec(params)
+        spec, model = self._spec(params), None
         try:
-            values: Mapping[str, Any] = self._open({**params, "parameters": {}}).graph.parameters
+            graph = self._open({**params, "parameters": {}}).graph
+            model, values = graph.name, {**graph.parameters}
         except ModgraphError:  # their defaults are known from the text alone, where it can be parsed
             values = {}
-        return {"parameters": list_parameters(spec, values)}
+        return {"model": model, "parameters": list_parameters(spec, values)}
 
     def cost(self, params: Params) -> Json:
         found, values, asked = self._open(params), read_values(params), _lengths(params)
@@ -184,6 +189,7 @@ def _lengths(params: Params) -> dict[str, int]:
 REQUESTS: Mapping[str, Callable[[Panes, Params], Json]] = {
     "modgraph/check": Panes.check,
     "modgraph/parameters": Panes.parameters,
+    "modgraph/program": Panes.program,
     "modgraph/cost": Panes.cost,
     "modgraph/show": Panes.show,
     "modgraph/graph": Panes.graph,

@@ -19,7 +19,7 @@ from modgraph.version import VERSION
 GRAPH_SCRIPTS = (*DRAWER, "dom.js", "theme.js", "zoom.js", "source.js", "panel.js", "pane.js")
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval' {hash}; style-src 'self'; img-src data:; "
-    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'"
+    "connect-src 'self'; worker-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'"
 )
 
 

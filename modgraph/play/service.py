@@ -17,7 +17,8 @@ object of names (`k`, `train.epochs`) with numbers, truth values, or texts as on
 | method | further parameters | result |
 |---|---|---|
 | `modgraph/check` | | `diagnostics` (each JSON of `check --json`), `rendered`, `ok` |
-| `modgraph/parameters` | | `parameters`: `name`, `kind`, `default`, `text`; of numbers `minimum`, `maximum`, `step` |
+| `modgraph/parameters` | | `model` or null; `parameters`: `name`, `kind`, `default`, `text`, of numbers a range |
+| `modgraph/program` | | `model`, its name; `program`, the hash of its graph, whatever the layout of the text |
 | `modgraph/cost` | `lengths` by axis | `text` of `cost`, `cost` (JSON of `cost --json`) |
 | `modgraph/show` | `after`, a pass | `text` of `show`, `passes` (all names), `after` |
 | `modgraph/graph` | | a pane of `inspect/page/content.py` in JSON, and `warnings` (rendered) |

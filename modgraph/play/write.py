@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,28 +11,34 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.play.errors import NoPlayground, NotAFolder
 from modgraph.play.library import read_entry, read_library
 from modgraph.play.packages import FIRST, MORE, pack
+from modgraph.play.runs import read_pages, write_pages
 from modgraph.play.screen import write_screen
 from modgraph.play.tour import read_tour
 from modgraph.version import VERSION
 from modgraph.web.folder import FORMAT, RECORD, check_place, list_files_in, replacing_folder
 
-PACKAGES, LATER, LIBRARY, OPENED, LOCK = "packages.zip", "more.zip", "library.json", "opened.json", "pyodide-lock.json"
-TOUR = "tour.json"
+PACKAGES, LATER, LOCK = "packages.zip", "more.zip", "pyodide-lock.json"
+LIBRARY, OPENED, RUNS, TOUR = "library.json", "opened.json", "runs.json", "tour.json"
 FIRST_LOADED = ("pyodide/pyodide.js", "pyodide/pyodide.asm.js", "pyodide/pyodide.asm.wasm", "pyodide/python_stdlib.zip")
 
 
 def write_playground(
-    folder: str | Path, spec: str | Path | None = None, force: bool = False, home: str | None = None
+    folder: str | Path,
+    spec: str | Path | None = None,
+    pages: Sequence[str | Path] = (),
+    force: bool = False,
+    home: str | None = None,
 ) -> str:
     """Write the folder, and report the sizes of its parts. With a spec, the page opens with it, its imports and its
-    recipe; it may have mistakes. `home` is the address of the documents, for links. Raises `ModgraphError` and then
-    leaves everything as it was."""
+    recipe; it may have mistakes. It runs the models of `pages`, folders that `export --web` wrote. `home` is the
+    address of the documents, for links. Raises `ModgraphError` and then leaves everything as it was."""
     target = Path(folder)
     if target.suffix and not target.is_dir():
         raise ModgraphError([NotAFolder(path=str(folder), suffix=target.suffix)])
     vendored = _list_vendored()
     check_place(target, force)
     opened = None if spec is None else read_entry(Path(spec), "Yours")
+    runs = read_pages(pages)
     with replacing_folder(target, force) as new:
         for name, path in vendored.items():
             if not name.endswith(LOCK):
@@ -42,6 +49,7 @@ def write_playground(
         _write(new / LIBRARY, _json({"entries": read_library()}))
         _write(new / OPENED, _json({"entry": opened}))
         _write(new / TOUR, _json({"steps": read_tour(), "home": home}))
+        _write(new / RUNS, _json({"entries": write_pages(new, runs)}))
         python = json.loads(vendored[f"pyodide/{LOCK}"].read_text(encoding="utf-8"))["info"]
         sizes = {name: (new / name).stat().st_size for name in sorted(list_files_in(new))}
         record = {"files": sorted({*sizes, RECORD}), "bytes": sizes, "modgraph": VERSION, "format": FORMAT}

@@ -249,6 +249,10 @@ class RunDirectory:
         repaired = self.read_record().get(REPAIRED) if self.record.exists() else None
         return {**record, "splits": {**record["splits"], **repaired}} if repaired else record
 
+    def read_texts(self, model: str) -> dict[str, str]:
+        """Read the spec of a model, under its name, and the files that it imports. Raises `ModgraphError`."""
+        return {f"{model}.mod": self.parse_file(self.spec, str), **self.read_imports()}
+
     def read_imports(self) -> dict[str, str]:
         """Read the texts of the files that the spec imports, by path. Raises `ModgraphError`."""
         texts: dict[str, str] = self.parse_file(self.imports, parse_kept_texts) if self.imports.exists() else {}

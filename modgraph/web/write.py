@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -10,9 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from modgraph_runtime import Bundle, Port
-from numpy.typing import NDArray
 
 from modgraph.backends.onnx import Report
 from modgraph.data import Arrays
@@ -30,6 +27,7 @@ from modgraph.trace.steps import Places, find_places_of_tokens
 from modgraph.trace.trace import list_routes_with_gates
 from modgraph.version import VERSION
 from modgraph.web.errors import NoFolder, NoWebModule
+from modgraph.web.examples import examples_of
 from modgraph.web.folder import FORMAT, PAGE, RECORD, check_place, list_files_in, replacing_folder
 
 GRAPH_SCRIPTS = (
@@ -48,10 +46,8 @@ GRAPH_SCRIPTS = (
 ROOM = (760, 1400)  # pixels of a drawing whose unfolded boxes can be read at once
 MODULE = "modgraph_web"  # the folder of the runtime, as the scripts of the page name it
 MODEL, EXAMPLES = "model.onnx", "examples.json"
+SPEC = "spec"  # the key of a page's record with the texts of the spec and its imports
 COMPILED = ".wasm"
-MOST, LOOKED_AT = 10, 512  # number of examples
-MOST_UNNAMED = 5  # number without one class per example
-LARGEST = 2_000_000  # bytes of all examples; there is always one
 # Everything comes from the page's own folder; WebAssembly is compiled, and nothing is evaluated.
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data: blob:; "
@@ -69,27 +65,31 @@ def check_page(folder: str | Path, force: bool) -> None:
 
 
 def write_page(
-    folder: str | Path, export: Callable[[Path], Report], splits: Mapping[str, Arrays], force: bool = False
+    folder: str | Path,
+    export: Callable[[Path], Report],
+    splits: Mapping[str, Arrays],
+    texts: Mapping[str, str],
+    force: bool = False,
 ) -> tuple[Report, str]:
     """Write the folder of a page, and report the sizes of its parts.
 
     `export` writes the bundle with its routing to a given path. Examples come from the first of the splits; without
-    splits there are none. Raises `ModgraphError` and then leaves everything as it was.
+    splits there are none. `texts` are the spec of the run and its imports, by name, the spec first; a playground shows
+    them. Raises `ModgraphError` and then leaves everything as it was.
     """
     check_page(folder, force)
     target = Path(folder)
     with replacing_folder(target, force) as new:
         report = export(new / MODEL)
         bundle = Bundle(new / MODEL)
-        for name, path in list_module_files().items():
-            (new / MODULE / name).parent.mkdir(parents=True, exist_ok=True)
-            (new / MODULE / name).write_bytes(path.read_bytes())
-        _write_frame(new, bundle.manifest["model"])
+        write_scripts(new)
+        write_frame(new / PAGE, bundle.manifest["model"])
         split, arrays = next(iter(splits.items()), ("", None))
         tried = {"split": "", "examples": []} if arrays is None else examples_of(bundle, arrays, split)
         (new / EXAMPLES).write_text(_json(tried))
         names = sorted({*list_files_in(new), RECORD})
-        (new / RECORD).write_text(_json({"files": names, **_record(bundle, report.whole)}), encoding="utf-8")
+        record = {"files": names, **_record(bundle, report.whole), SPEC: dict(texts)}
+        (new / RECORD).write_text(_json(record), encoding="utf-8")
         sizes = {name: (new / name).stat().st_size for name in names}
     report = replace(report, path=target / MODEL)
     whole, model = sum(sizes.values()), sizes[MODEL]
@@ -169,8 +169,12 @@ def _pane(graph: Graph, routes: list[dict[str, Any]]) -> dict[str, Any]:
     return pane | {"sources": [], "state": drawing["state"], "laid": drawing["laid"]}
 
 
-def _write_frame(new: Path, title: str) -> None:
-    """Write the page's frame, scripts and style sheet, and the layout library."""
+def write_scripts(new: Path) -> None:
+    """Write what all pages of models share: the scripts, the style sheet, the layout library, and what runs bundles.
+    Raises `ModgraphError` if that is not installed."""
+    for name, path in list_module_files().items():
+        (new / MODULE / name).parent.mkdir(parents=True, exist_ok=True)
+        (new / MODULE / name).write_bytes(path.read_bytes())
     own, folder = files("modgraph.web").joinpath("page"), new / "page"
     folder.mkdir()
     for each in own.iterdir():
@@ -181,52 +185,14 @@ def _write_frame(new: Path, title: str) -> None:
     dark = f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{\n{text_of('dark.css')}}} }}\n"
     style = read_style_of_drawing() + dark + own.joinpath("page.css").read_text(encoding="utf-8")
     (folder / "page.css").write_text(style, encoding="utf-8")
-    frame = own.joinpath("index.html").read_text(encoding="utf-8")
-    page = frame.format(policy=escape_html(POLICY), version=VERSION, title=escape_html(title))
-    (new / PAGE).write_text(page, encoding="utf-8")
+
+
+def write_frame(path: Path, title: str, shared: str = "", kind: str = "whole") -> None:
+    """Write the HTML of a page: of a whole one, or of a part of another page. `shared` leads to the scripts."""
+    frame = files("modgraph.web").joinpath("page", "index.html").read_text(encoding="utf-8")
+    facts = {"policy": escape_html(POLICY), "version": VERSION, "title": escape_html(title)}
+    path.write_text(frame.format(**facts, shared=shared, kind=kind), encoding="utf-8")
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
-
-
-def examples_of(bundle: Bundle, arrays: Arrays, split: str) -> dict[str, Any]:
-    """Some examples of a split, computed one by one without padding.
-
-    The first are one for each class of the first target that has one class for an example.
-    """
-    known = (arrays.values.get(str(port.target)) for port in bundle.outputs.values() if port.target is not None)
-    labels = next((array for array in known if array is not None and array.ndim == 1), None)
-    count = min(LOOKED_AT, len(arrays))
-    first = range(count) if labels is None else np.unique(labels[:count], return_index=True)[1].tolist()
-    order = [*first, *sorted({*range(count)} - {*first})]
-    found, left = list[dict[str, Any]](), LARGEST
-    for row in order[: MOST_UNNAMED if labels is None else MOST]:
-        rows = arrays.read(np.array([row]))
-        inputs = {name: rows[name] for name in bundle.inputs}
-        values = bundle.run(inputs, routing=True)
-        left -= sum(array.nbytes for array in (*inputs.values(), *values.values()))
-        if found and left < 0:
-            break
-        found.append({"truth": _truth(bundle, rows), "inputs": _pack(inputs), "outputs": _pack(values)})
-    return {"split": split, "examples": found}
-
-
-def _truth(bundle: Bundle, rows: Mapping[str, NDArray[Any]]) -> dict[str, str]:
-    """The true classes of an example, by output."""
-    found = {}
-    for name, port in bundle.outputs.items():
-        if port.target is not None and port.target in rows and rows[port.target].ndim == 1:
-            label = int(rows[port.target][0])
-            found[name] = port.classes[label] if 0 <= label < len(port.classes) else str(label)
-    return found
-
-
-def _pack(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Arrays in JSON: shapes, and little-endian numbers in base64."""
-    found = {}
-    for name, array in arrays.items():
-        kind = "float32" if array.dtype.kind == "f" else "int32"  # ids and lengths, all of them small
-        data = np.ascontiguousarray(array, np.dtype(kind).newbyteorder("<"))
-        found[name] = {"dtype": kind, "shape": list(array.shape), "data": base64.b64encode(data.tobytes()).decode()}
-    return found

@@ -20,12 +20,14 @@ from playwright.sync_api import Browser, Page, expect
 from modgraph.cli.explain_command import explain
 from modgraph.play.documents import Documents
 from modgraph.play.library import read_library
+from modgraph.play.runs import read_pages, write_pages
 from modgraph.play.screen import write_screen
 from modgraph.play.service import Service
 from modgraph.play.tour import read_tour
 from tests.inspect.browser import PATIENCE
 
 ROOT = "file:///play/"
+ONE_AT_A_TIME = threading.Lock()
 WORKER = """
 const notify = (method, params) => postMessage(JSON.stringify({ jsonrpc: "2.0", method, params }));
 notify("modgraph/ready", { version: "", seconds: 0, bytes: 0, root: "file:///play/" });
@@ -61,7 +63,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers["content-length"])).decode()
-        answer = json.dumps(self.receive(self.path[1:], text)).encode()
+        with ONE_AT_A_TIME:  # each service changes the current folder
+            answer = json.dumps(self.receive(self.path[1:], text)).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
@@ -72,7 +75,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served_screen(folder: Path) -> Iterator[str]:
+def served_screen(folder: Path, *pages: Path) -> Iterator[str]:
     """The address of a screen. Each worker has a service with a folder of its own, which becomes the current one."""
     built, before = folder / "built", Path.cwd()
     (built / "editor").mkdir(parents=True)
@@ -82,9 +85,10 @@ def served_screen(folder: Path) -> Iterator[str]:
     (built / "page" / "worker.js").write_text(WORKER)
     (built / "library.json").write_text(json.dumps({"entries": read_library()}))
     (built / "opened.json").write_text(json.dumps({"entry": {**ENTRY, "files": {"small.mod": SPEC}}}))
+    (built / "runs.json").write_text(json.dumps({"entries": write_pages(built, read_pages(pages))}))
     (built / "tour.json").write_text(json.dumps({"steps": read_tour(), "home": None}))
     handler = partial(Handler, directory=str(built), receive=partial(answer, folder, {}))
-    with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

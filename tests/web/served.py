@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from modgraph_runtime import Bundle
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Frame, Page, expect
 
 from modgraph.cli import main
 from modgraph.training.run import finish, start_run
@@ -185,7 +185,7 @@ def assert_same(found: dict[str, NDArray[Any]], expected: dict[str, NDArray[Any]
         assert np.abs(found[name] - array).max() <= TOLERANCE * max(1, np.abs(array).max()), name
 
 
-def last(page: Page, group: str) -> dict[str, NDArray[Any]]:
+def last(page: Page | Frame, group: str) -> dict[str, NDArray[Any]]:
     """The inputs or outputs of what the page computed last."""
     found = page.evaluate(
         """(group) => Object.fromEntries(Object.entries(modgraph.last[group]).map(

@@ -25,9 +25,9 @@ const ERROR = 1; // the severity of a message
 const FIRST = "smn"; // the entry of the library that a first visit begins with
 
 class App {
-  // The entries of the library, the one to open first, the words of the language, and the tour.
-  constructor({ entries }, opened, words, { steps, home }) {
-    Object.assign(this, { entries, words, steps, home, work: new Work(), messages: new Map(), word: "", status: new Status(() => this.restart()) });
+  // The entries of the library, the one to open first, the words of the language, the runs, and the tour.
+  constructor({ entries }, opened, words, runs, { steps, home }) {
+    Object.assign(this, { entries: [...runs, ...entries], words, steps, home, work: new Work(), messages: new Map(), word: "", status: new Status(() => this.restart()) });
     this.first = opened ?? entries.find(({ title }) => title === FIRST) ?? entries[0];
     this.start = opened ? opened.files[opened.open] : "";
     this.connection = new Connection("page/worker.js", (reason) => this.status.fail(reason));
@@ -40,7 +40,7 @@ class App {
     this.problems = new Problems(find(".problems"), { go: (...at) => this.editor.go(...at), explain: (word) => this.explain(word) });
     this.parameters = new Parameters(find(".parameters"), this.work);
     this.results = new Results(find(".right"), listViews(this));
-    this.open = new Library(find(".library"), { entries, take: (entry) => this.take(entry), make: (name, text) => this.work.open(name, text) });
+    this.open = new Library(find(".library"), { entries: this.entries, take: (entry) => this.take(entry), make: (name, text) => this.work.open(name, text) });
     this.keep = afterPause(() => (storage.write(this.work, this.start), writeAddress(this.work)), 800);
     this.askSoon = afterPause(() => this.refresh(), 120);
     this.work.addEventListener("change", ({ detail }) => this.changed(detail));
@@ -117,8 +117,18 @@ class App {
     if (!this.results.isReady) return;
     const isBroken = this.hasErrors(this.work.spec);
     const drawn = this.results.changed(isBroken ? "the text has mistakes: this belongs to the last one without" : "");
-    if (!isBroken) await this.ask("parameters").then(({ parameters }) => this.parameters.show(parameters), () => {}); // the results say why
+    if (!isBroken) await this.ask("parameters").then((found) => this.know(found), () => {}); // the results say why
     await drawn;
+  }
+  // The parameters of the model, and its name: a run of it is offered.
+  know({ parameters, model }) {
+    this.parameters.show(parameters);
+    if (model) this.offerRun(model);
+  }
+  offerRun(model) {
+    const { view } = this.results.views.get("run");
+    this.results.offer("run", view.offer(model));
+    return view;
   }
   moved() {
     const word = this.editor.word();
@@ -136,7 +146,10 @@ class App {
   take(entry) {
     const known = new Map(this.entries.flatMap(({ files }) => Object.entries(files)));
     const own = [...this.work.files].filter(([name, text]) => known.get(name) !== text && !Object.hasOwn(entry.files, name));
-    this.work.take({ files: [...Object.entries(entry.files), ...own], active: entry.open });
+    this.work.take({ files: [...Object.entries(entry.files), ...own], values: Object.entries(entry.values ?? {}), active: entry.open });
+    if (!entry.run) return;
+    this.offerRun(entry.run.model).choose(entry);
+    this.results.show("run");
   }
   close(name) {
     if (this.work.close(name)) this.client.request("modgraph/write", { files: { [name]: null } });
@@ -164,8 +177,8 @@ class App {
 }
 
 async function begin() {
-  const facts = await Promise.all(["library.json", "opened.json", "page/words.json", "tour.json"].map(async (name) => (await fetch(name)).json()));
-  const app = new App(facts[0], facts[1].entry, facts[2], facts[3]);
+  const facts = await Promise.all(["library.json", "opened.json", "page/words.json", "runs.json", "tour.json"].map(async (name) => (await fetch(name)).json()));
+  const app = new App(facts[0], facts[1].entry, facts[2], facts[3].entries, facts[4]);
   globalThis.playground = app;
   await readWork(app);
   app.begin();

@@ -3,6 +3,7 @@
 import { CostTable } from "./costs.js";
 import { GraphView } from "./graph_view.js";
 import { languageOf } from "./language.js";
+import { RunView } from "./run_view.js";
 import { TextView, colourLines } from "./texts.js";
 import { Tour } from "./tour.js";
 
@@ -10,7 +11,7 @@ const { element } = globalThis;
 const find = (id) => document.querySelector(`#view-${id}`);
 
 export function listViews(app) {
-  return [graphView(app), costView(app), textView(app), differenceView(app), helpView(app), tourView(app)];
+  return [graphView(app), costView(app), textView(app), differenceView(app), runView(app), helpView(app), tourView(app)];
 }
 
 function graphView(app) {
@@ -51,6 +52,13 @@ function differenceView(app) {
     view.panes.forEach((pane) => pane.showFirstMark());
   };
   return { id: "difference", label: "Difference", load, draw };
+}
+
+function runView(app) {
+  const place = find("run"), view = new RunView(place, app.entries.filter(({ run }) => run), (entry) => app.take(entry));
+  const load = async () => (app.hasErrors(app.work.spec) ? { reason: "The text has mistakes." } : app.ask("program"));
+  place.addEventListener("pick", () => app.results.changed(app.results.reason));
+  return { id: "run", label: "Run", load, draw: (found) => view.draw(found), isIndependent: true, isOffered: false, view };
 }
 
 function helpView(app) {

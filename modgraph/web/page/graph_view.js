@@ -8,7 +8,7 @@ let engine = null;
 // The layout library, loaded when the page is at rest: it is wanted where something folds.
 globalThis.layouter = () => {
   engine ??= new Promise((resolve, reject) => {
-    const script = element("script", { src: "page/elk.js" });
+    const script = element("script", { src: new URL("elk.js", import.meta.url).href });
     script.addEventListener("load", () => resolve(new globalThis.ELK()));
     script.addEventListener("error", () => reject(new Error("page/elk.js is missing")));
     document.head.append(script);

@@ -1,0 +1,234 @@
+"""Models of pages in the playground: what `play --with` takes and refuses, and what a visitor does with a run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Frame, Page
+
+from modgraph.cli import main
+from modgraph.play.errors import BadPage, NotAPage
+from tests.inspect.browser import started
+from tests.play.screen import opened_screen, put, served_screen, show
+from tests.web.served import last, made, page_of_images, trained
+
+modgraph_web = pytest.importorskip("modgraph_web", reason="needs pip install -e ./export/web")
+pytestmark = pytest.mark.skipif(not modgraph_web.available(), reason="needs pip install -e ./export/web")
+
+WRITER = """model writer(vocabulary=4, width=8) {
+  input  words: token[time, vocabulary]
+  target next: class[time, vocabulary]
+  pool   expert[3] = linear(width)
+  router gate = cosine(1, width=4, noise=0.0)
+  x = words -> embedding(width)
+  logits = x -> expert by gate -> linear(vocabulary)
+  require causal(logits, words)
+  output logits
+  loss cross_entropy(logits, next)
+}
+"""
+RECIPE = (
+    "model: {vocabulary: 10}\ndata: {name: text, train: FOLDER/words.txt, window: 6}\ntrain: {epochs: 1, batch: 10}\n"
+)
+HOSTILE = '"><img src=x onerror="window.harm=1"><script>window.harm=1</script>'
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return page_of_images(tmp_path_factory.mktemp("images"))
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("words")
+    (folder / "words.txt").write_text("the cat sat on the mat and the dog sat on the log\n" * 30)
+    return made(folder, trained(folder, WRITER, RECIPE))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from started()
+
+
+@pytest.fixture(scope="module")
+def address(images: Path, words: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served_screen(tmp_path_factory.mktemp("screen"), images, words) as found:
+        yield found
+
+
+def take(page: Page, entry: str) -> Frame:
+    """Open a run from the dialogue, and wait until its model has run."""
+    page.locator("[data-do=open]").click()
+    page.locator(f'dialog [data-entry="{entry}"]').first.click()
+    page.frame_locator("iframe.run").locator("body[data-runs]").wait_for()
+    return page.frames[-1]
+
+
+def draw(page: Page, frame: Frame) -> None:
+    """Draw a line over the image of a run."""
+    box = frame.locator(".draw canvas").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.2 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 0.7 * box["height"], steps=4)
+    page.mouse.up()
+
+
+def tabs(page: Page) -> list[str]:
+    return page.locator("#results > .tabs [role=tab]").all_inner_texts()
+
+
+def test_a_drawn_digit_changes_the_routing_beside_the_spec(address: str, browser: Browser, images: Path) -> None:
+    with opened_screen(browser, address) as page:
+        assert "Run" not in tabs(page), "no run has the model of the first spec"
+        assert not page.locator("iframe").count(), "ONNX Runtime is loaded where a run is opened"
+        frame = take(page, "seen.mod")
+        assert page.locator(".origin").inner_text() == "This run was trained from this text."
+        before, runs = last(frame, "outputs"), frame.evaluate("modgraph.last.runs")
+        draw(page, frame)
+        frame.wait_for_function("(runs) => !modgraph.running && modgraph.last.runs > runs", arg=runs)
+        after = last(frame, "outputs")
+        gates = [name for name in after if name.endswith(".gates")]
+        assert gates and any((before[name] != after[name]).any() for name in gates)
+        assert page.locator(".cm-editor:visible").count() == 1, "one file is in sight"
+        assert "model seen" in page.locator(".cm-editor:visible").inner_text()
+
+
+def test_a_language_model_writes_behind_what_one_types(address: str, browser: Browser) -> None:
+    with opened_screen(browser, address) as page:
+        frame = take(page, "writer.mod")
+        assert page.evaluate("[...playground.work.values]") == [["vocabulary", "10"]], "as it was trained"
+        assert page.locator(".origin").inner_text() == "This run was trained from this text."
+        frame.locator("textarea").fill("the dog sat")
+        frame.locator("[data-do=write]").click()
+        frame.locator(".writer [role=status]", has_text="a second").wait_for()
+        assert frame.locator(".written .word").count() == 32
+        assert frame.locator(".written .word sub").count() >= 31, "each word has the module that read it"
+
+
+def test_a_changed_text_says_so_until_the_run_is_opened_again(address: str, browser: Browser) -> None:
+    with opened_screen(browser, address) as page:
+        take(page, "seen.mod")
+        text, said = str(page.evaluate("playground.work.files.get('seen.mod')")), page.locator(".origin")
+        put(page, {"seen.mod": f"# a comment is no change\n{text}"})
+        assert said.inner_text() == "This run was trained from this text."
+        put(page, {"seen.mod": text.replace("linear(16)", "linear(24)")})
+        assert "was changed since: this run is of seen.mod as it was trained" in said.inner_text()
+        put(page, {"seen.mod": text}, experts="4")
+        assert "changed since" in said.inner_text()
+        put(page, {"seen.mod": text.replace("relu", "rellu")})
+        said.get_by_text("The text has mistakes").wait_for()
+        page.get_by_role("button", name="Open as trained").click()
+        said.get_by_text("This run was trained from this text.").wait_for()
+        put(page, {"other.mod": text.replace("model seen", "model other")})
+        page.wait_for_selector("iframe", state="detached")
+        assert "Run" not in tabs(page)
+
+
+def test_the_run_is_light_or_dark_as_the_page_is(address: str, browser: Browser) -> None:
+    with opened_screen(browser, address, color_scheme="dark") as page:
+        frame = take(page, "seen.mod")
+        ground = "getComputedStyle(document.body).backgroundColor"
+        dark = frame.evaluate(ground)
+        page.locator("[data-do=theme]").click()
+        assert frame.evaluate(ground) == page.evaluate(ground) != dark
+
+
+def change(name: str, act: Callable[[dict[str, Any]], Any]) -> Callable[[Path], Any]:
+    """Change a JSON file of a page."""
+
+    def edit(page: Path) -> None:
+        record = json.loads((page / name).read_text())
+        act(record)
+        (page / name).write_text(json.dumps(record))
+
+    return edit
+
+
+def flip(page: Path) -> None:
+    content = bytearray((page / "model.onnx").read_bytes())
+    content[len(content) // 2] ^= 1
+    (page / "model.onnx").write_bytes(content)
+
+
+def swap_texts(record: dict[str, Any]) -> None:
+    name, text = next(iter(record["spec"].items()))
+    record["spec"] = {name: text.replace("linear(16)", "linear(24)")}
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
+    "no folder": (lambda page: shutil.rmtree(page), NotAPage.code, "no such folder"),
+    "no model": (lambda page: (page / "model.onnx").unlink(), NotAPage.code, "no model.onnx"),
+    "no record": (lambda page: (page / "page.json").unlink(), BadPage.code, "page.json"),
+    "no JSON": (lambda page: (page / "page.json").write_text("[" * 100_000), BadPage.code, "page.json"),
+    "other format": (change("page.json", lambda each: each.update(format=9)), BadPage.code, "another format"),
+    "no spec": (change("page.json", lambda each: each.pop("spec")), BadPage.code, "no texts of a spec"),
+    "a name that leads out": (
+        change("page.json", lambda each: each.update(spec={"../../out.mod": "model a() {}"})),
+        BadPage.code,
+        "no texts of a spec",
+    ),
+    "another spec": (change("page.json", swap_texts), BadPage.code, "its spec is not that of its model"),
+    "a flipped bit": (flip, BadPage.code, "is damaged"),
+    "a cut model": (lambda page: (page / "model.onnx").write_bytes(b"onnx"), BadPage.code, "no bundle"),
+    "no examples": (lambda page: (page / "examples.json").write_text("{}"), BadPage.code, "examples"),
+    "other outputs": (
+        change("examples.json", lambda each: each["examples"][0].update(outputs=each["examples"][1]["outputs"])),
+        BadPage.code,
+        "the model computes others",
+    ),
+    "a file": (lambda page: (shutil.rmtree(page), page.write_text("mine")), NotAPage.code, "no such folder"),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_a_page_that_is_not_whole_is_refused(
+    what: str, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    act, code, part = DAMAGES[what]
+    page = tmp_path / "page"
+    shutil.copytree(images, page, ignore=shutil.ignore_patterns("modgraph_web"))
+    act(page)
+    assert main(["play", "-o", str(tmp_path / "site"), "--with", str(page)]) == 1
+    message = capsys.readouterr().err
+    assert code in message and part in message and "help:" in message, message
+    assert not (tmp_path / "site").exists() and not (tmp_path / "out.mod").exists()
+
+
+def test_every_fault_of_several_pages_is_reported(
+    images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [each for page in (images, images, tmp_path / "none") for each in ("--with", str(page))]
+    assert main(["play", "-o", str(tmp_path / "site"), *words]) == 1
+    message = capsys.readouterr().err
+    assert "given twice" in message and NotAPage.code in message
+
+
+def test_runtimes_are_written_once_and_pages_as_they_are(images: Path, words: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    assert main(["play", "-o", str(site), "--with", str(images), "--with", str(words)]) == 0
+    assert len([*site.rglob("ort*.wasm")]) == 1
+    assert (site / "runs/1/model.onnx").read_bytes() == (images / "model.onnx").read_bytes()
+    for name in ("app.js", "routes.js"):
+        assert (site / "runs/page" / name).read_bytes() == (images / "page" / name).read_bytes()
+    recorded = {*json.loads((site / "page.json").read_text())["files"]}
+    assert recorded == {each.relative_to(site).as_posix() for each in site.rglob("*") if each.is_file()}
+
+
+def test_hostile_names_in_a_page_inject_nothing(images: Path, browser: Browser, tmp_path: Path) -> None:
+    page = tmp_path / HOSTILE.replace("/", "")
+    shutil.copytree(images, page, ignore=shutil.ignore_patterns("modgraph_web"))
+    change("page.json", lambda each: each["routes"][0].update(decides=HOSTILE, name=HOSTILE))(page)
+    change("page.json", lambda each: each["graph"]["scene"].update(name=HOSTILE))(page)
+    change("examples.json", lambda each: each["examples"][0].update(truth={"logits": HOSTILE}))(page)
+    (tmp_path / "screen").mkdir()
+    with served_screen(tmp_path / "screen", page) as address, opened_screen(browser, address) as screen:
+        frame = take(screen, "seen.mod")
+        show(screen, "graph")
+        assert frame.evaluate("window.harm") is None and screen.evaluate("window.harm") is None
+        assert not frame.locator("img").count() and "onerror" in frame.locator(".outputs").inner_text()
