@@ -280,11 +280,11 @@ def make_novelty_charts(pools: Mapping[str, Any]) -> Iterator[Curves]:
             continue
         curves, bounds, begins = make_novelty_curves(scans)
         names = {start: task if len(begins) <= MOST_TASKS else "" for task, start in begins.items()}
-        starts = [(names.get(start, ""), start - 0.5) for start in bounds[:-1]]
+        boundaries = [(names.get(start, ""), start - 0.5) for start in bounds[:-1]]
         grown = [start + each["batch"] for each, start in zip(scans, bounds, strict=False) if each["batch"] is not None]
         levels = [] if pool["threshold"] is None else [("threshold", pool["threshold"])]
         title, events = f"{name}: novelty at detection", [("one is added", at) for at in grown]
-        yield Curves(curves, title, "batch of all looks", levels, starts, events)
+        yield Curves(curves, title, "batch of all looks", levels, boundaries, events)
 
 
 def make_novelty_curves(scans: Sequence[Mapping[str, Any]]) -> tuple[list[Curve], list[int], dict[str, int]]:

@@ -32,7 +32,7 @@ class BrokenStep(Diagnostic, code="MG945"):
     the facts that the answer meets."""
 
     message = "the tour cannot read a step of {page}: {reason}"
-    help = "write a comment as docs/contributing.md shows: <!-- tour …"
+    help = "write a comment like those of docs/contributing.md: <!-- tour …"
 
 
 class NotAPage(Diagnostic, code="MG948"):

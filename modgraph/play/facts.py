@@ -56,7 +56,7 @@ def _read_fact(given: Any) -> Fact:
     return found
 
 
-def _typed(kind: str, types_of: Callable[[Graph], Mapping[str, Any]]) -> Callable[[str], Fact]:
+def _expect_type(kind: str, types_of: Callable[[Graph], Mapping[str, Any]]) -> Callable[[str], Fact]:
     """A named input, target or output with a type, written `name: type`."""
 
     def make(value: str) -> Fact:
@@ -193,9 +193,9 @@ def _causal(value: str) -> Fact:
 
 
 KINDS: Mapping[str, tuple[type, Callable[[Any], Fact]]] = {
-    "input": (str, _typed("input", lambda graph: graph.input_types)),
-    "target": (str, _typed("target", lambda graph: graph.target_types)),
-    "output": (str, _typed("output", _output_types)),
+    "input": (str, _expect_type("input", lambda graph: graph.input_types)),
+    "target": (str, _expect_type("target", lambda graph: graph.target_types)),
+    "output": (str, _expect_type("output", _output_types)),
     "loss": (str, _loss),
     "op": (str, _op),
     "parameter": (str, _parameter),

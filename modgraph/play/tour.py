@@ -50,9 +50,9 @@ def _read_step(mark: str, stem: str, text: str, blocks: Mapping[str, str]) -> St
     begin = found["begin"]
     first = str(begin[answer]) if isinstance(begin, Mapping) else _find(str(begin), stem, blocks)
     named = {"title": str(found["title"])} if "title" in found else {}
-    shown = SPEC.sub(lambda block: "" if block[1] in (answer, begin) else block[0], TITLE.sub("", text)).strip()
+    visible = SPEC.sub(lambda block: "" if block[1] in (answer, begin) else block[0], TITLE.sub("", text)).strip()
     specs = {"file": answer, "begin": first, "answer": _find(answer, stem, blocks)}
-    return {**named, "text": shown, **specs, "check": found["check"], "warnings": bool(found.get("warnings"))}
+    return {**named, "text": visible, **specs, "check": found["check"], "warnings": bool(found.get("warnings"))}
 
 
 def _find(name: str, stem: str, blocks: Mapping[str, str]) -> str:

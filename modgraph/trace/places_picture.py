@@ -139,9 +139,9 @@ def _choices(trace: Trace, maps: Maps) -> Spec:
 
     def tiles(example: int, image: NDArray[Any]) -> Iterator[Tile]:
         for column in range(count):
-            chosen = _enlarge(choice[example, :, :, column], image.shape)
-            painted = (1 - STRENGTH) * image + STRENGTH * table[chosen]
-            yield Tile(np.where(chosen[..., None] >= 0, painted, image), column + 1)
+            picked = _enlarge(choice[example, :, :, column], image.shape)
+            painted = (1 - STRENGTH) * image + STRENGTH * table[picked]
+            yield Tile(np.where(picked[..., None] >= 0, painted, image), column + 1)
 
     names = [f"{maps.route.short_pool}.{module}" for module in range(modules)]
     legend = {"title": "module", "symbolOpacity": 1, "symbolSize": 120, "columns": -(-modules // 24)}

@@ -83,7 +83,7 @@ def tabs(page: Page) -> list[str]:
     return page.locator("#results > .tabs [role=tab]").all_inner_texts()
 
 
-def test_a_drawn_digit_changes_the_routing_beside_the_spec(address: str, browser: Browser, images: Path) -> None:
+def test_a_digit_of_the_visitor_changes_the_routing(address: str, browser: Browser, images: Path) -> None:
     with opened_screen(browser, address) as page:
         assert "Run" not in tabs(page), "no run has the model of the first spec"
         assert not page.locator("iframe").count(), "ONNX Runtime is loaded where a run is opened"
@@ -194,30 +194,30 @@ def test_a_page_that_is_not_whole_is_refused(
     page = tmp_path / "page"
     shutil.copytree(images, page, ignore=shutil.ignore_patterns("modgraph_web"))
     act(page)
-    assert main(["play", "-o", str(tmp_path / "site"), "--with", str(page)]) == 1
+    assert main(["play", "-o", str(tmp_path / "built"), "--with", str(page)]) == 1
     message = capsys.readouterr().err
     assert code in message and part in message and "help:" in message, message
-    assert not (tmp_path / "site").exists() and not (tmp_path / "out.mod").exists()
+    assert not (tmp_path / "built").exists() and not (tmp_path / "out.mod").exists()
 
 
 def test_every_fault_of_several_pages_is_reported(
     images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [each for page in (images, images, tmp_path / "none") for each in ("--with", str(page))]
-    assert main(["play", "-o", str(tmp_path / "site"), *words]) == 1
+    assert main(["play", "-o", str(tmp_path / "built"), *words]) == 1
     message = capsys.readouterr().err
     assert "given twice" in message and NotAPage.code in message
 
 
 def test_runtimes_are_written_once_and_pages_as_they_are(images: Path, words: Path, tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    assert main(["play", "-o", str(site), "--with", str(images), "--with", str(words)]) == 0
-    assert len([*site.rglob("ort*.wasm")]) == 1
-    assert (site / "runs/1/model.onnx").read_bytes() == (images / "model.onnx").read_bytes()
+    built = tmp_path / "built"
+    assert main(["play", "-o", str(built), "--with", str(images), "--with", str(words)]) == 0
+    assert len([*built.rglob("ort*.wasm")]) == 1
+    assert (built / "runs/1/model.onnx").read_bytes() == (images / "model.onnx").read_bytes()
     for name in ("app.js", "routes.js"):
-        assert (site / "runs/page" / name).read_bytes() == (images / "page" / name).read_bytes()
-    recorded = {*json.loads((site / "page.json").read_text())["files"]}
-    assert recorded == {each.relative_to(site).as_posix() for each in site.rglob("*") if each.is_file()}
+        assert (built / "runs/page" / name).read_bytes() == (images / "page" / name).read_bytes()
+    digests = {*json.loads((built / "page.json").read_text())["files"]}
+    assert digests == {each.relative_to(built).as_posix() for each in built.rglob("*") if each.is_file()}
 
 
 def test_hostile_names_in_a_page_inject_nothing(images: Path, browser: Browser, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_script_that_types_the_answers_finishes_the_tour(page: Page) -> None:
     expect(page.locator("#view-tour .muted").first).to_contain_text(f"{len(STEPS)} done")
 
 
-def test_the_answer_is_shown_and_put_into_the_editor(page: Page) -> None:
+def test_the_answer_opens_and_is_put_into_the_editor(page: Page) -> None:
     press(page, "begin")
     answer = page.locator(".tour-answer")
     expect(answer).to_be_hidden()

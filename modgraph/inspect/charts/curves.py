@@ -1,4 +1,4 @@
-"""Curves over a quantity: with levels, named starts and events, a legend, and the value that the pointer is at."""
+"""Curves over a quantity: with levels, named boundaries and events, a legend, and the value that the pointer is at."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def curves(chart: Curves, interactive: bool = False) -> Spec:
     value."""
     names = [curve.name for curve in chart.series]
     longest = max((len(curve.points) for curve in chart.series), default=0)
-    width = WIDE if chart.starts or len(names) > MOST_LINES else WIDTH
+    width = WIDE if chart.boundaries or len(names) > MOST_LINES else WIDTH
     hovers = interactive and longest * len(names) <= MOST_POINTS
     lines = [_lines(longest), *([_nearest()] if hovers else [])]
     encoding = {
-        "x": _along(chart),
+        "x": _describe_pointer(chart),
         "y": _up(chart),
         "color": _legend(names, width, interactive),
         "tooltip": {"field": "about"},
@@ -37,7 +37,7 @@ def curves(chart: Curves, interactive: bool = False) -> Spec:
         "autosize": {"type": "fit-x", "contains": "padding"},
         "layer": [
             {"transform": _points(), "encoding": encoding, "layer": lines},
-            *_starts(chart.starts),
+            *_draw_boundaries(chart.boundaries),
             *_levels(chart.levels),
             *_events(chart.events),
         ],
@@ -63,9 +63,9 @@ def _lines(longest: int) -> Spec:
 def _nearest() -> Spec:
     """Points that are visible where the pointer is nearest."""
     select = {"type": "point", "on": "pointerover", "nearest": True, "clear": "pointerout"}
-    shown = {"condition": {"param": "nearest", "empty": False, "value": 1}, "value": 0}
+    opacity = {"condition": {"param": "nearest", "empty": False, "value": 1}, "value": 0}
     mark = {"type": "point", "filled": True, "size": 60}
-    return {"params": [{"name": "nearest", "select": select}], "mark": mark, "encoding": {"opacity": shown}}
+    return {"params": [{"name": "nearest", "select": select}], "mark": mark, "encoding": {"opacity": opacity}}
 
 
 def _values(chart: Curves, of: int) -> list[float]:
@@ -73,7 +73,7 @@ def _values(chart: Curves, of: int) -> list[float]:
     return [point[of] for point in points if all(value - value == 0 for value in point)]
 
 
-def _along(chart: Curves) -> Spec:
+def _describe_pointer(chart: Curves) -> Spec:
     values = _values(chart, 0)
     low, high = min(values, default=0), max(values, default=0)
     is_short = high - low <= MOST_TICKS and all(float(value).is_integer() for value in values)
@@ -113,11 +113,11 @@ def _levels(levels: Sequence[tuple[str, float]]) -> list[Spec]:
     return [{"data": data, "layer": [line, text]}]
 
 
-def _starts(starts: Sequence[tuple[str, float]]) -> list[Spec]:
+def _draw_boundaries(boundaries: Sequence[tuple[str, float]]) -> list[Spec]:
     """Thin lines across, those with names thicker and with the names above."""
-    if not starts:
+    if not boundaries:
         return []
-    data = {"values": [{"name": name, "x": x, "width": 1.4 if name else 0.5} for name, x in starts]}
+    data = {"values": [{"name": name, "x": x, "width": 1.4 if name else 0.5} for name, x in boundaries]}
     x = {"field": "x", "type": "quantitative"}
     wide = {"field": "width", "type": "quantitative", "scale": None}
     line = {"mark": {"type": "rule", "color": GRID}, "encoding": {"x": x, "strokeWidth": wide}}

@@ -37,7 +37,7 @@ def paths(chart: Paths) -> Spec:
         "layer": [
             {"data": {"values": _list_links(chart, columns, down)}, "mark": line, "encoding": ends},
             {"data": {"values": discs}, "mark": {"type": "circle", "color": INK, "opacity": 1}, "encoding": area},
-            *(_write(part, **look) for part, look in ((first, _BEFORE), (rest, _BEHIND), (heads, {})) if part),
+            *(_write(part, **style) for part, style in ((first, _BEFORE), (rest, _BEHIND), (heads, {})) if part),
         ],
     }
 
@@ -77,8 +77,8 @@ def _list_discs(chart: Paths, columns: Sequence[float], down: float) -> list[Spe
     ]
 
 
-def _write(texts: Sequence[Spec], **look: Any) -> Spec:
-    mark = {"type": "text", "color": INK, "fontSize": 11, **look}
+def _write(texts: Sequence[Spec], **style: Any) -> Spec:
+    mark = {"type": "text", "color": INK, "fontSize": 11, **style}
     return {"data": {"values": list(texts)}, "mark": mark, "encoding": {"text": {"field": "name"}}}
 
 

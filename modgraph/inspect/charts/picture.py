@@ -73,8 +73,8 @@ def write_svg(sheet: Spec) -> str:
     require("pictures", "a picture", "write numbers: -o trace.npz")
     import vl_convert
 
-    look = {**CONFIG, "font": FONT, "padding": MARGIN, "background": "white", "aria": False}
-    text, colours = json.dumps({**sheet, "config": look}), read_colours()
+    style = {**CONFIG, "font": FONT, "padding": MARGIN, "background": "white", "aria": False}
+    text, colours = json.dumps({**sheet, "config": style}), read_colours()
     spec = json.loads(re.sub(r"var\(--([\w-]+)\)", lambda name: colours[name[1]], text))
     svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[], show_warnings=False)
     svg = _number_anew(svg)

@@ -52,7 +52,7 @@ def _plain_point(x: float, y: float) -> list[float | None]:
     return [x, y] if math.isfinite(x) and math.isfinite(y) else [None, None]
 
 
-def tell_apart(names: Sequence[str]) -> list[str]:
+def make_unique(names: Sequence[str]) -> list[str]:
     """Make equal names different without changing their looks: charts tell categories apart by their names."""
     times = Counter[str]()
     found = []
@@ -106,21 +106,21 @@ class Heatmap(Content):
     y_label: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        return {**super().as_json(), "rows": tell_apart(self.rows), "columns": tell_apart(self.columns)}
+        return {**super().as_json(), "rows": make_unique(self.rows), "columns": make_unique(self.columns)}
 
 
 @dataclass(frozen=True)
 class Curves(Content):
     """Curves in one chart, interrupted at points that are not finite.
 
-    `levels` are dotted lines at a height, `starts` upright lines, whose names may be empty, `events` triangles.
+    `levels` are dotted lines at a height, `boundaries` upright lines, whose names may be empty, `events` triangles.
     """
 
     series: Sequence[Curve]
     title: str = ""
     x_label: str = ""
     levels: Sequence[tuple[str, float]] = ()
-    starts: Sequence[tuple[str, float]] = ()
+    boundaries: Sequence[tuple[str, float]] = ()
     events: Sequence[tuple[str, float]] = ()
 
 

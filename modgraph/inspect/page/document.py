@@ -50,7 +50,8 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = (),
     of two leads from change to change."""
     data, drawings = [pane.as_json() for pane in panes], list[str]()
     loaded = any(pane.loads for pane in panes)
-    changes = [] if plan is None or loaded else [each.after or each.before for each in plan.changes]
+    marked = [id for pane in panes for id in pane.marks]
+    changes = [] if loaded else marked if plan is None else [each.after or each.before for each in plan.changes]
     for pane, record in zip(panes, data, strict=True):
         drawing = render(record, room_of(len(panes), bool(pane.sources())), pane.options, changes=changes)
         record |= {"state": drawing["state"], "laid": drawing["laid"]}

@@ -19,7 +19,7 @@ class Library(Enum):
     def id(self) -> str:
         return self.name.lower()
 
-    def packed(self) -> bytes:
+    def read_packed(self) -> bytes:
         """The script, compressed by gzip."""
         return _read(self.id)
 
@@ -28,7 +28,7 @@ class Library(Enum):
 
     def embed(self) -> str:
         """The element of a page that has the library, which its script unpacks (`packed.js`)."""
-        content = base64.b64encode(self.packed()).decode()
+        content = base64.b64encode(self.read_packed()).decode()
         return f'<!-- {self.value} -->\n<script type="text/plain" id="{self.id}">{content}</script>'
 
 

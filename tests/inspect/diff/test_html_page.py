@@ -47,9 +47,9 @@ def test_the_page_leads_from_change_to_change_and_unfolds_only_these(browser: Br
         old, new = (f"{cost.parameters:,}" for cost in found.costs)
         expect(page.locator(".plan strong")).to_have_text(f"48 added, 5 changed; parameters {old} → {new}")
         expect(page.locator(".plan output")).to_have_text("1 of 4")
-        expect(page.locator(picked.format(2))).to_have_attribute("data-id", "blocks.1.expert")
+        expect(page.locator(picked.format(2))).to_have_attribute("data-id", "blocks.1.gate")
         expect(page.locator('.box[data-id="x.patches"]').first).to_have_attribute("aria-expanded", "false")
-        assert abs(top_of(1, "blocks.1.expert") - top_of(2, "blocks.1.expert")) < 2, "both sides show one place"
+        assert abs(top_of(1, "blocks.1.gate") - top_of(2, "blocks.1.gate")) < 2, "both sides show one place"
         for key, place, kind in (("n", "2 of 4", "changed"), ("n", "3 of 4", "added"), ("p", "2 of 4", "changed")):
             page.keyboard.press(key)
             expect(page.locator(".plan output")).to_have_text(place)
