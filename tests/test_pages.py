@@ -92,6 +92,8 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     commands = (tmp_path / "commands.html").read_text()
     assert "SPEC|RUN" in commands and r"\|" not in commands, "a bar in a table is written with its escape"
+    guide, page = tmp_path / "guides/playground.html", tmp_path / "playground/index.html"
+    assert ("../playground/index.html" in guide.read_text()) == page.exists()
     home = (tmp_path / "index.html").read_text()
     assert not re.findall(r"(?:src|href)=\"https?://[^\"]*\.(?:js|css|woff2?)", home), "the site asks another host"
 

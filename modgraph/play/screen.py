@@ -8,8 +8,6 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from modgraph_web import EDITOR
-
 from modgraph.inspect.page.document import DRAWER, read_style_of_drawing, text_of
 from modgraph.inspect.page.libraries import Library
 from modgraph.inspect.quote import escape_html, script_json
@@ -43,6 +41,8 @@ def write_screen(folder: Path) -> None:
 
 def write_import_map() -> str:
     """Map the names by which the modules of the editor import each other to their files."""
+    from modgraph_web import EDITOR
+
     return script_json({"imports": {package: f"./editor/{file}" for package, file in EDITOR.items()}})
 
 

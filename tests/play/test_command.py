@@ -127,6 +127,8 @@ def test_the_engine_must_be_installed(
         patch.setattr(modgraph_web, "FOLDER", folder)
         assert NoPlayground.code in refused(capsys, "-o", "site")
     monkeypatch.setitem(sys.modules, "modgraph_web", None)
+    for name in [each for each in sys.modules if each.startswith("modgraph.play")]:
+        monkeypatch.delitem(sys.modules, name)
     assert "pip install ./export/web" in refused(capsys, "-o", "site")
     assert not (folder / "site").exists()
 
