@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -126,10 +127,11 @@ def test_the_engine_must_be_installed(
     with monkeypatch.context() as patch:
         patch.setattr(modgraph_web, "FOLDER", folder)
         assert NoPlayground.code in refused(capsys, "-o", "site")
-    monkeypatch.setitem(sys.modules, "modgraph_web", None)
-    for name in [each for each in sys.modules if each.startswith("modgraph.play")]:
-        monkeypatch.delitem(sys.modules, name)
-    assert "pip install ./export/web" in refused(capsys, "-o", "site")
+    hidden = "import sys; sys.modules['modgraph_web'] = None; from modgraph.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "play", "-o", "site"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1 and "pip install ./export/web" in done.stderr
     assert not (folder / "site").exists()
 
 
