@@ -221,7 +221,8 @@ def test_the_page_of_a_grown_run_displays_both_graphs_and_marks_what_was_added(r
     assert tables[0]["rows"] == [[POOL, 1, 2, 2], ["all", 1, 2, 2]]
     assert [row[0] for row in tables[2]["rows"]] == ["a", "b", "c"]
     (chart,) = [each for each in section["content"] if each["kind"] == "curves"]
-    assert [line["name"] for line in chart["series"]] == ["module 0", "module 1", "threshold"]
+    assert [line["name"] for line in chart["series"]] == ["module 0", "module 1"]
+    assert [name for name, _ in chart["levels"]] == ["threshold"]
     assert main(["visualize", str(at_growth(run)[1]), "-o", str(tmp_path / "one.html")]) == 0
     assert len(page_data(tmp_path / "one.html")["panes"]) == 1
 
