@@ -3,10 +3,10 @@ they recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from modgraph.inspect.diff import Comparison, Fate, Side, Weight, compare_sides
 from modgraph.inspect.diff.architecture_diff import Values
@@ -64,18 +64,11 @@ def _compare_manifests(before: Architecture, after: Architecture) -> tuple[KeyCh
     """Compare what the manifests of two bundles say beyond their graphs, key by key."""
     if not before.kind is after.kind is Kind.BUNDLE:
         return ()
+    from modgraph.tables.collect import flatten
+
     manifests = ({key: each.manifest[key] for key in each.manifest if key != "ir"} for each in (before, after))
-    old, new = (dict(_flatten(each)) for each in manifests)
+    old, new = (dict(flatten(each)) for each in manifests)
     return (*compare_keys(old, new), *compare_keys(old, new, same=True))
-
-
-def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested mappings by dotted key."""
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _compare_runs(before: Architecture, after: Architecture) -> tuple[RunsCompared | None, tuple[str, ...]]:

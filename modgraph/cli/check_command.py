@@ -6,10 +6,10 @@ import argparse
 import json
 import sys
 
+from modgraph.checking import Checked, check_spec
 from modgraph.cli.common import add_options, read_overrides
 from modgraph.declare.words import format_count
 from modgraph.diagnostics import Diagnostic, render_all
-from modgraph.training.check import Checked, check_spec
 
 USAGE = ("modgraph check mine.mod", "modgraph check mine.mod -s experts=8 -s train.epochs=3")
 

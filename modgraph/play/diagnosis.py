@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from modgraph.checking import check_spec
 from modgraph.diagnostics import Diagnostic, render
 from modgraph.elaboration import resolve_path
 from modgraph.lsp.convert import START, message_of
 from modgraph.play.documents import Documents
-from modgraph.training.check import check_spec
 
 
 class Publisher:

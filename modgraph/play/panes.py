@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from modgraph.checking import check_spec
 from modgraph.diagnostics import ModgraphError, Report, Source, render_all
 from modgraph.differences import differences
 from modgraph.elaboration import read_model, read_value
@@ -23,7 +24,6 @@ from modgraph.play.documents import Documents, UnknownMethod, WrongParameters
 from modgraph.play.facts import check_facts, read_facts
 from modgraph.play.parameters import list_parameters
 from modgraph.store.architecture import Architecture, Kind, read_architecture
-from modgraph.training.check import check_spec
 
 Params = Mapping[str, Any]
 Json = dict[str, Any]

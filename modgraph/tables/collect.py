@@ -243,13 +243,14 @@ def _read_settings(run: RunDirectory) -> dict[str, Any]:
     """Read the keys of a run's recipe, dotted but for those of the model. Raises what `DAMAGE` lists."""
     text = (run.content(run.recipe) or b"").decode()
     recipe = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # twelve times as fast, where it is built
-    return {key.removeprefix("model."): value for key, value in _flatten(recipe)}
+    return {key.removeprefix("model."): value for key, value in flatten(recipe)}
 
 
-def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings by dotted key."""
     for key, value in tree.items():
         if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
+            yield from flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

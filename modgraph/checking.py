@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, Report
 from modgraph.elaboration import diagnose, elaborate_blocks
 from modgraph.files import exists
 from modgraph.log import log
-from modgraph.program import Program, load, read_program
 from modgraph.store.run_directory import locate_recipe
 from modgraph.syntax import ast, parse, read
+
+if TYPE_CHECKING:
+    from modgraph.program import Program
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ def check_spec(path: str, values: Mapping[str, Any], recipe: str | None = None, 
     if recipe is None and source is not None and (file is None or file.models):
         recipe = next((str(each) for each in [locate_recipe(path)] if exists(each)), None)
     if source is not None and recipe is not None:
+        from modgraph.program import load, read_program
         from modgraph.training.fit import diagnose_training
         from modgraph.training.recipe import key_overrides
 
