@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from modgraph.ir import Graph, verify
 from modgraph.passes import Pass
+from tests.ordinary_run import leave_to_slow_runs
 from tests.passes.ensured import ensures
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ gc.set_threshold(100_000, 20, 100)
 
 
 # What takes how long depends on the machine: no example of a property is refused for its time.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=15)
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=8)
 settings.register_profile("slow", settings.get_profile("any machine"), max_examples=200)
 
 
@@ -62,6 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if on_cuda and not _has_cuda():
         for item in on_cuda:
             item.add_marker(pytest.mark.skip(reason="this machine has no CUDA device"))
+    if not config.getoption("--refresh"):
+        leave_to_slow_runs(items)
     for item in items:
         if "slow" in item.keywords and config.getoption("--slow"):
             item.add_marker(pytest.mark.timeout(0))

@@ -45,7 +45,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["wheel", "sdist", "editable"])
+@pytest.mark.parametrize(
+    "kind", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("wheel", "editable")), "sdist"]
+)
 def test_every_installation_runs_from_any_folder(kind: str, copy: Path, tmp_path: Path) -> None:
     installed = tmp_path / "site-packages"
     for project in ("grammar", "export/runtime", "."):

@@ -41,6 +41,7 @@ def count_active(cost: Cost) -> int:
     return cost.parameters - sum(idle)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", BRIEF)
 def test_a_published_config_has_the_published_number_of_parameters(name: str) -> None:
     spec, by, parameters, active = MODELS[name]

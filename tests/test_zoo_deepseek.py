@@ -183,6 +183,7 @@ def deepseek(w: Weights, words: Tensor, config: dict[str, Any], hub: str) -> Ten
     return normed("model.norm", x) @ w["lm_head.weight"].T
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_published_checkpoint_computes_what_plain_torch_does(kind: str, tmp_path: Path) -> None:
     hub, config = CONFIGS[kind]

@@ -119,7 +119,9 @@ FEW: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", ["gcn", "graph_moe", pytest.param("gat", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["gcn", *[pytest.param(name, marks=pytest.mark.slow) for name in ("graph_moe", "gat")]]
+)
 def test_it_learns_and_its_bundle_takes_graphs_of_other_sizes(name: str, tmp_path: Path) -> None:
     run = modgraph.train(f"specs/zoo/{name}.mod", overrides=FEW[name], out=tmp_path / "run", quiet=True)
     measured = read_metrics(RunDirectory(tmp_path / "run"))

@@ -43,7 +43,7 @@ LYING = """model lying(n=2) {
 
 
 @pytest.mark.parametrize("text", [LYING, TWO_LEVELS], ids=["a scan", "pools in pools"])
-@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [12, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_follows_from_the_rest_cannot_be_changed_by_itself(text: str, share: int) -> None:
     graph = loads(text).ir
     accepted, count = [], 0

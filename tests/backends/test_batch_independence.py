@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from modgraph_runtime import Bundle
 
@@ -28,6 +28,7 @@ from modgraph.ir import Graph, Result
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate
 from tests.examples import GRU
+from tests.ordinary_run import some_examples
 from tests.traces import Trace
 
 RMN: dict[str, Any] = {"tasks": ["a", "b"], "features": 4, "state": 3, "cells": 2, "hidden": 3, "layers": [3, 2]}
@@ -111,9 +112,10 @@ lengths_of_batches = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 fillings = st.sampled_from([torch.nan, torch.inf, -torch.inf, 7.0])
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", [name for name in SPECS if name != "mt_rmn of one layer"])
 @given(lengths_of_batches, fillings)
-@settings(max_examples=12, deadline=None)
+@some_examples(12)
 def test_a_sequence_gives_in_a_batch_what_it_gives_by_itself(name: str, lengths: list[int], filling: float) -> None:
     model = model_of(name)
     graph, arrays = model.graph, arrays_of(model.graph, lengths, filling)
@@ -154,7 +156,7 @@ def test_metrics_and_statistics_of_a_split_are_those_of_its_sequences(name: str)
 
 
 @given(lengths_of_batches, fillings)
-@settings(max_examples=15, deadline=None)
+@some_examples(15)
 def test_gradients_of_a_batch_are_the_mean_of_those_of_its_sequences(lengths: list[int], filling: float) -> None:
     model = model_of("attention and experts")
     arrays, losses = arrays_of(model.graph, lengths, filling), model.graph.losses

@@ -51,6 +51,7 @@ CASES = [
 ]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("text", CASES)
 def test_numpy_torch_its_source_and_onnx_runtime_compute_the_same(text: str) -> None:
     """Every form of the routes against the interpreter, gradients by finite differences, the file bit for bit."""

@@ -42,6 +42,7 @@ def use_of(source: Path) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["model.py", "my-model.py"])
 def test_the_source_of_a_run_loads_its_weights(name: str, run: Path, tmp_path: Path) -> None:
     assert main(["compile", str(run), "-o", str(tmp_path / name), "-q"]) == 0

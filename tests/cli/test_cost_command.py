@@ -52,8 +52,8 @@ def test_a_training_is_that_of_the_recipe_unless_it_is_given(capsys: pytest.Capt
     memory = counted(capsys, GMOE, "--memory")["memory"]
     assert memory["weights"] == memory["gradients"] == 4 * 33_814_363
     assert memory["optimizer"] == 2 * memory["weights"]
-    assert counted(capsys, GMOE, "--optimizer", "sgd")["memory"]["optimizer"] == 0
-    assert counted(capsys, GMOE, "--batch", "7")["memory"]["batch"] == 7
+    assert counted(capsys, GMOE, "-s", "depth=2", "-s", "sparse=[1]", "--optimizer", "sgd")["memory"]["optimizer"] == 0
+    assert counted(capsys, GMOE, "-s", "depth=2", "-s", "sparse=[1]", "--batch", "7")["memory"]["batch"] == 7
 
 
 def test_a_run_is_counted_as_it_was_trained(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,6 +64,7 @@ def test_a_run_is_counted_as_it_was_trained(spec: Path, tmp_path: Path, capsys: 
     assert counted(capsys, str(tmp_path / "run"), "--memory")["memory"]["weights"] == 8 * (65 * 8 + 9 * 10)
 
 
+@pytest.mark.slow
 def test_the_document_prints_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     documented = Path("docs/cost.md").read_text().partition("$ modgraph cost specs/gmoe.mod --fits 24GB\n")[2]
     text = said(capsys, GMOE, "--fits", "24GB")

@@ -164,6 +164,7 @@ def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_what_a_training_froze_stays_frozen_and_the_rest_goes_on_as_it_would_have(tmp_path: Path) -> None:
     spec = continual_runs.lay_out_run(tmp_path, expand="always")
     whole, broken, grown = tmp_path / "whole", tmp_path / "broken", tmp_path / "grown"

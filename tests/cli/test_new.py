@@ -103,6 +103,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.some(2)
 @pytest.mark.usefixtures("empty")
 @pytest.mark.parametrize("task", TASKS)
 def test_a_starting_point_of_each_task_trains_at_once(task: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,6 +133,7 @@ def test_the_sentences_have_as_many_words_as_the_spec_knows() -> None:
     assert spec.ir.input_types["words"].size == len(known)
 
 
+@pytest.mark.some(5)
 @pytest.mark.usefixtures("empty")
 @pytest.mark.parametrize("name", list_shipped_specs())
 def test_every_spec_that_comes_along_can_be_duplicated_by_its_name(

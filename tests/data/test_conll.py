@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from modgraph_runtime import Bundle
 
@@ -20,6 +20,7 @@ from modgraph.data.conll_file import read_tokens
 from modgraph.data.vocabulary import Tagging
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.stored_run import load_run
+from tests.ordinary_run import some_examples
 from tests.small_runs import begin, final_weights, go_on
 
 SPEC = """
@@ -94,7 +95,7 @@ tokens = st.tuples(word, st.sampled_from(["NOUN", "VERB", "_"]), st.sampled_from
 
 
 @given(st.lists(st.lists(tokens, min_size=1, max_size=6), min_size=1, max_size=6))
-@settings(max_examples=40, deadline=None)
+@some_examples(40)
 def test_tokens_are_read_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from scipy.ndimage import rotate
@@ -24,6 +24,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.training.recipe import read_recipe, with_validation
 from modgraph.training.sections import Train
 from modgraph.training.stored_run import load_run
+from tests.ordinary_run import some_examples
 from tests.small_runs import begin
 
 GRAPH = modgraph.loads("model m() { input image: float[1, 8, 8] target label: class[6] output image }").ir
@@ -70,7 +71,7 @@ def test_classes_are_dealt_in_order_and_numbered_as_they_appear() -> None:
     assert data.description()["classes"]["label"] == ["7", "2", "0", "7 (inverted)", "9 (inverted)"]
 
 
-@settings(max_examples=25, deadline=None)
+@some_examples(25)
 @given(
     st.integers(1, 6),
     st.sampled_from(["random", "given"]),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.ir import weights_of
 from modgraph.program import load, loads
+from tests.ordinary_run import some_examples
 
 BLOCKS = """block ffn(dim, hidden=8) {
   input x: float[t, dim]
@@ -97,7 +98,7 @@ def model_with(block: str, use: str) -> str:
     return f"{BLOCKS}{block} model m() {{ input x: float[5, 6] z = x -> {use} output z }}"
 
 
-@settings(max_examples=40, deadline=None)
+@some_examples(40)
 @given(st.sampled_from(BODIES), st.sampled_from(CALLABLES), st.booleans())
 def test_a_block_given_a_callable_is_the_block_with_the_callable_written_in(
     body: str, callable_: str, as_default: bool

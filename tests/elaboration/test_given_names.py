@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.declare import Declaration, Setting, format_value
@@ -18,6 +18,7 @@ from modgraph.ops import Op
 from modgraph.program import loads
 from modgraph.routers import Router
 from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES
+from tests.ordinary_run import some_examples
 
 HEAD = "model m() { input x: float[2, 6]"
 ARRAYS = {name: f"{HEAD} y = x -> {name}(sizes=[3]) output y }}" for name in ("constant", "parameter", "state")}
@@ -103,7 +104,7 @@ def test_every_setting_of_an_op_that_takes_a_string_is_tried() -> None:
         assert any(case.endswith(f" of {name}") for case in CASES), f"no string is given to {name}"
 
 
-@settings(max_examples=400, deadline=None)
+@some_examples(400)
 @given(st.sampled_from(sorted(CASES)), st.sampled_from(TRICKY) | st.text(max_size=6))
 def test_what_is_accepted_reads_back_as_json_and_as_text(case: str, name: str) -> None:
     try:

@@ -126,6 +126,7 @@ HOME = Path(__file__).parents[2]
 SHIPPED = [path for path in sorted((HOME / "specs").rglob("*.mod")) if "parts" not in path.parts]
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_the_specs_that_come_with_it_are_learned_whole(path: Path) -> None:
     assert not [each.text() for each in modgraph.load(path).warnings if each.code in {*CODES, "MG411"}]

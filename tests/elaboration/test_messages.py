@@ -50,6 +50,7 @@ def broken(text: str) -> list[str]:
     return [f"{text[: span.start]}nonesuch{text[span.end :]}" for span in places]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_of_a_misspelt_op_nothing_else_is_reported(path: Path) -> None:
     text = path.read_text()

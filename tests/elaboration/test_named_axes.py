@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.backends.torch import build
@@ -30,6 +30,7 @@ from modgraph.ir import (
 from modgraph.ir.text.parse import parse_text
 from modgraph.program import loads
 from modgraph.types import Misfit
+from tests.ordinary_run import some_examples
 
 SPEC = """
 block head(classes) {
@@ -74,7 +75,7 @@ def graph_of(text: str = NAMED, **parameters: int) -> Graph:
 
 
 @given(st.integers(1, 6), st.integers(0, 2**16))
-@settings(max_examples=10, deadline=None)
+@some_examples(10)
 def test_a_name_changes_no_number(n: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     batch = {
@@ -128,7 +129,7 @@ def test_classes_grow_and_every_weight_along_them() -> None:
 
 
 @given(st.lists(st.sampled_from([Grow("kind"), Grow("kind", 3), Grow("p"), Freeze(), Freeze(("seen.*",))]), max_size=4))
-@settings(max_examples=10, deadline=None)
+@some_examples(10)
 def test_growth_of_classes_is_undone_without_a_trace(edits: list[Grow | Freeze]) -> None:
     graph = graph_of()
     for edit in edits:

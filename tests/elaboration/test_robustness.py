@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.program import load, loads
+from tests.ordinary_run import some_examples
 from tests.work import count_calls
 
 WORDS = [
@@ -29,14 +30,14 @@ def survives(text: str) -> None:
     assert work.calls < MOST_CALLS
 
 
-@settings(max_examples=300, deadline=None)
+@some_examples(300)
 @given(text=st.text(max_size=200))
 @example(text=".mod")
 def test_any_characters(text: str) -> None:
     survives(text)
 
 
-@settings(max_examples=300, deadline=None)
+@some_examples(300)
 @given(words=st.lists(st.sampled_from(WORDS), max_size=60))
 def test_any_tokens_inside_a_model(words: list[str]) -> None:
     survives("model m(a=1) { input x: float[4, 4] " + " ".join(words) + " output x }")
@@ -80,6 +81,7 @@ MONSTERS = {
 }
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("name", MONSTERS)
 def test_monsters_are_reported_for_bounded_work(name: str) -> None:
     survives(MONSTERS[name])

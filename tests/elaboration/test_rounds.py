@@ -113,6 +113,7 @@ def test_a_round_that_differs_is_elaborated(case: str, monkeypatch: pytest.Monke
         assert facts_of(found) == facts_of(loads(text).ir)
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("path", SPECS, ids=str)
 def test_no_spec_changes_by_copying(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = load(path).ir
@@ -140,6 +141,7 @@ def test_a_mistake_in_a_round_is_reported_as_without_copies(body: str, monkeypat
     assert messages[0] == messages[1]
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("number", range(0, 400, 10))
 def test_no_random_program_changes_by_copying(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     text = program(number).text

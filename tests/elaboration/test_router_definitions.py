@@ -78,12 +78,14 @@ PER_IMAGE = """router image() for expert {
 }"""
 
 
-def test_one_decision_for_all_tokens_has_a_record_for_each_but_a_novelty(tmp_path: Path) -> None:
-    body = """input x: float[2, time, 5] input z: float[5, 5] input one: float[5] input xs: float[n, 3, 5]
-      pool p[4] = linear(5) -> tanh router r = image y = x -> p by r u = z -> p by r w = one -> p by r
-      scan xs as v with h: float[3, 5] { h = h + v -> p by r yield h } as states
-      output y output u output w output states loss importance(r)"""
-    program = modgraph.loads(model(PER_IMAGE, body))
+AT_ONCE = """input x: float[2, time, 5] input z: float[5, 5] input one: float[5] input xs: float[n, 3, 5]
+  pool p[4] = linear(5) -> tanh router r = image y = x -> p by r u = z -> p by r w = one -> p by r
+  scan xs as v with h: float[3, 5] { h = h + v -> p by r yield h } as states
+  output y output u output w output states loss importance(r)"""
+
+
+def test_one_decision_for_all_tokens_has_a_record_for_each_but_a_novelty() -> None:
+    program = modgraph.loads(model(PER_IMAGE, AT_ONCE))
     types = {name: program.ir.type_of(result).dimensions for name, result in program.ir.records().items()}
     tokens = {"y.p": (2, "time"), "u.p": (5,), "w.p": (1,), "states.p": ("n", 3)}
     fewer = {"y.p": (2,), "u.p": (), "w.p": (), "states.p": ("n",)}
@@ -104,7 +106,11 @@ def test_one_decision_for_all_tokens_has_a_record_for_each_but_a_novelty(tmp_pat
         expected = (shares * (shares == shares.max(-1, keepdim=True).values))[:, None].expand(2, last, 4)
         torch.testing.assert_close(found.routing["y.p.gates"][example, :, :last], expected)
     assert not found.routing["y.p.choice"][1, :, 2:].any()
-    modgraph.export(built.float(), tmp_path / "m.onnx", routing=True)
+
+
+@pytest.mark.slow
+def test_one_decision_for_all_tokens_is_exported(tmp_path: Path) -> None:
+    modgraph.export(modgraph.loads(model(PER_IMAGE, AT_ONCE)).build(), tmp_path / "m.onnx", routing=True)
 
 
 def test_a_sample_has_a_record_for_those_that_it_is_sampled_for() -> None:
@@ -236,6 +242,7 @@ def test_a_file_of_only_routers_is_checked(definition: str, tmp_path: Path, caps
 FIRST = ("agreement", "categorical", "cosine")  # of each way to choose
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(each, marks=() if each in FIRST else pytest.mark.slow) for each in routers()]
 )

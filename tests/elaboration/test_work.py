@@ -85,6 +85,7 @@ model m(rounds=2) {
 """
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("text", "parameter"),
     [

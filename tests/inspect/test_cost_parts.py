@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
@@ -15,6 +15,7 @@ from modgraph.inspect.cost_text import Part, align, list_parts, ranges, readable
 from modgraph.ir import Graph, RouterNode
 from modgraph.program import load, loads
 from tests.assault.sound import sound
+from tests.ordinary_run import some_examples
 
 
 def folded(graph: Graph) -> tuple[Part, ...]:
@@ -57,7 +58,7 @@ def leaves(parts: Iterable[Part]) -> int:
     return sum(part.count * (leaves(part.parts) or 1) for part in parts)
 
 
-@settings(max_examples=30, deadline=None)
+@some_examples(30)
 @given(st.integers(0, 1 << 32))
 def test_folding_keeps_every_sum_and_every_leaf(seed: int) -> None:
     try:

@@ -65,6 +65,7 @@ def measured_of(model: Model, batch: int) -> int:
 DEEP = "model example() { input x: float[3, 50, 16] y = x -> attention(2) output y }"
 
 
+@pytest.mark.some(45)
 @pytest.mark.parametrize("name", [*OP_EXAMPLES, "attention over outer axes"])
 def test_an_op_keeps_what_it_says(name: str) -> None:
     graph = modgraph.loads(OP_EXAMPLES.get(name, DEEP)).ir
@@ -91,6 +92,7 @@ def _lowerings(part: Part, route: RouteNode) -> list[str]:
     return [lowering for lowering in offered if lowering != "message_passing"]
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize(("text", "lowering"), [*lowerings()])
 def test_a_route_keeps_what_it_says_in_every_lowering(text: str, lowering: str) -> None:
     graph = modgraph.loads(text).ir
@@ -98,6 +100,7 @@ def test_a_route_keeps_what_it_says_in_every_lowering(text: str, lowering: str) 
     assert near(predicted, measured), (predicted, measured)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("lowering", [None, "masked"])
 @pytest.mark.parametrize("name", NESTED)
 def test_pools_inside_pools_keep_forced_choices(name: str, lowering: str | None) -> None:
@@ -141,6 +144,7 @@ def training(request: pytest.FixtureRequest) -> MeasuredStep:
     return MeasuredStep.of(modgraph.load(f"specs/{name}.mod", **parameters).ir)
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("batch", [1, 32])
 def test_a_step_of_a_spec_takes_the_reported_memory_within_a_fifth(training: MeasuredStep, batch: int) -> None:
     predicted = memory_of(training.graph, TrainingStep(batch), {"time": TIME})
@@ -155,6 +159,7 @@ def test_every_spec_is_compared_with_torch() -> None:
     assert {path.stem for path in Path("specs").glob("*.mod")} == {name for name, _ in SPECS}
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("text", [TRANSFORMER, SEQUENCE], ids=["transformer", "sequence"])
 @pytest.mark.parametrize(
     ("optimizer", "settings", "step"),
@@ -185,6 +190,7 @@ def test_a_precision_changes_what_is_kept(precision: str) -> None:
     assert near(predicted, measured), (predicted, measured)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("text", [SEQUENCE, GRU])
 def test_the_memory_of_a_long_loop_follows_from_shorter_ones(text: str) -> None:
     """Beyond a length no step is taken; here one is, to compare."""
@@ -195,6 +201,7 @@ def test_the_memory_of_a_long_loop_follows_from_shorter_ones(text: str) -> None:
     assert all(near(*pair) for pair in zip(continued, taken, strict=True)), (continued, taken)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("text", [TRANSFORMER, SEQUENCE, GRU, TWO_SCANS])
 def test_lengths_that_are_not_given_are_one(text: str) -> None:
     program = modgraph.loads(text)

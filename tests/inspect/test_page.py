@@ -100,7 +100,7 @@ def unfold_and_fold(browser: Browser, path: Path) -> None:
 
 
 def test_a_page_opens_unfolds_and_folds_quietly(browser: Browser, pages: dict[str, Path]) -> None:
-    for name in ("smn", "gmoe", "modular_networks_lm"):
+    for name in ("smn", "modular_networks_lm"):
         unfold_and_fold(browser, pages[name])
 
 
@@ -260,6 +260,7 @@ def contrast(page: Page, selector: str) -> float:
     return ratio
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_both_themes_follow_the_system_and_the_button(browser: Browser, pages: dict[str, Path], theme: str) -> None:
     with quiet_page(browser, pages["smn"], theme=theme) as page:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from modgraph_runtime.streams import keep_streams_open, printable
 from PIL import Image
 
@@ -29,8 +29,9 @@ from modgraph.inspect.page.document import page_of
 from modgraph.inspect.quote import UNSEEN, escape_html, quote_dot, quote_mermaid, script_json
 from modgraph.inspect.scene import Box, Scene, scene_of
 from tests.hostile import TEXTS, texts
+from tests.ordinary_run import some_examples
 
-MANY = settings(max_examples=200, deadline=None)
+MANY = some_examples(200)
 DOT_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 MERMAID_TEXT = re.compile(r'"[^"\n\r]*"')
 

@@ -150,8 +150,8 @@ def test_what_an_older_run_lacks_is_said_with_the_way_to_it(run: Path, tmp_path:
     assert "train the model anew" in section_of(data, "Training")[-1]["text"]
 
 
-@pytest.mark.parametrize("text", ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "a\u2028b"])
-def test_hostile_names_of_classes_and_metrics_stay_text(text: str, browser: Browser, tmp_path: Path) -> None:
+def test_hostile_names_of_classes_and_metrics_stay_text(browser: Browser, tmp_path: Path) -> None:
+    text = "</script><script>alert(1)</script><img src=x onerror=alert(1)>a\u2028b"
     sections = [
         build_results({f"test.{text}": 1.0}, {}, {}, ["test"], [text]),
         build_recipe({text: text}, [], [text]),

@@ -218,6 +218,7 @@ def test_tables_mark_the_best_and_name_the_test(page: Page) -> None:
     expect(page.locator("#tables")).not_to_contain_text("--")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_fits_a_phone_in_both_themes(
     browser: Browser, runs: list[RunFacts], tmp_path: Path, theme: str
@@ -234,6 +235,7 @@ def test_the_page_fits_a_phone_in_both_themes(
 NOTHING: Mapping[str, list[str]] = {"no run": [], "none finished": ["later"]}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", NOTHING)
 def test_a_page_without_finished_runs_says_so(browser: Browser, tmp_path: Path, kind: str) -> None:
     path, runs = tmp_path / "runs.html", [RunFacts(tmp_path / name, name, UNFINISHED) for name in NOTHING[kind]]

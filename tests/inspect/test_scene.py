@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
@@ -17,6 +17,7 @@ from modgraph.ir import Freeze, Graph, from_json, to_json
 from modgraph.program import load, loads
 from tests.assault.sound import sound
 from tests.examples import GRU, ROUTERS_IN_SCAN, TRANSFORMER, TWO_SCANS
+from tests.ordinary_run import some_examples
 
 SPECS = sorted(Path("specs").glob("*.mod"))
 GROUPS = ("block", "repeat", "tokenizer")
@@ -54,6 +55,7 @@ def found(scene: Scene, id: str) -> Box:
     return next(box for box in scene.walk() if box.id == id)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_a_scene_of_each_spec_holds_each_node_and_count_once(path: Path) -> None:
     graph = load(path).ir
@@ -66,7 +68,7 @@ def test_scans_and_their_pools_stand_in_it_once(text: str) -> None:
     check(scene_of(graph), graph)
 
 
-@settings(max_examples=40, deadline=None)
+@some_examples(40)
 @given(st.integers(0, 1 << 32))
 def test_a_scene_of_any_sound_spec_holds_each_node_and_count_once(seed: int) -> None:
     try:

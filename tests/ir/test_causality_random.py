@@ -15,6 +15,7 @@ from tests.assault.differential.case import Case
 from tests.assault.programs import program
 from tests.ir.perturbed import find_wrong, is_future_read, list_axes
 from tests.ir.sequence_models import models
+from tests.ordinary_run import some_examples
 
 TOKENS = Tokens(Result("x"), -2)
 
@@ -59,13 +60,13 @@ def test_no_tricky_model_reads_what_the_graph_denies(name: str) -> None:
 
 
 @given(models())
-@settings(max_examples=20)
+@some_examples(20)
 def test_no_model_reads_a_later_token_that_the_graph_denies(text: str) -> None:
     check(text)
 
 
 @given(models())
-@settings(max_examples=15)
+@some_examples(15)
 def test_passes_leave_what_an_output_reads(text: str) -> None:
     graph = modgraph.loads(text).ir
     for training, passes in ((True, TRAINING), (False, INFERENCE)):

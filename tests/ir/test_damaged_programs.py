@@ -135,6 +135,7 @@ MARKED = (
 )
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("mark", MARKED)
 def test_a_name_with_marks_where_they_mean_nothing_is_refused_or_read(mark: str) -> None:
     """What is read has plain names."""

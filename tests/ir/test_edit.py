@@ -6,7 +6,7 @@ import json
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.ir import (
@@ -26,6 +26,7 @@ from modgraph.ir import (
 )
 from modgraph.program import loads
 from tests.examples import GRU, NOVEL
+from tests.ordinary_run import some_examples
 
 SPECS = {
     "scan": (GRU, ("transition",)),
@@ -55,7 +56,7 @@ def test_what_is_frozen_stays_so_whatever_is_spared() -> None:
 
 
 @given(graphs_and_edits())
-@settings(max_examples=15, deadline=None)
+@some_examples(15)
 def test_what_is_undone_was_never_done(case: tuple[Graph, list[Edit]]) -> None:
     graph, edits = case
     back: list[Edit] = []

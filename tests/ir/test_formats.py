@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.ir import UnreadableGraph, from_json, to_json
@@ -16,12 +16,14 @@ from modgraph.ir.text.parse import grammar, parse_text, word_of
 from modgraph.passes import INFERENCE, TRAINING, apply_passes
 from modgraph.program import loads
 from tests.examples import GRU, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
+from tests.ordinary_run import some_examples
 
 
 def test_the_grammar_of_the_text_has_no_conflict() -> None:
     assert grammar(strict=True).terminals
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("text", [GRU, SEQUENCE, TRANSFORMER, TWO_SCANS, *ROUTERS_IN_SCAN.values()])
 @pytest.mark.parametrize("passes", [TRAINING, INFERENCE])
 def test_what_passes_give_reads_back_from_text(text: str, passes: tuple[object, ...]) -> None:
@@ -106,7 +108,7 @@ def test_two_outputs_of_one_label_are_refused() -> None:
         parse_text(TEXT.replace(line, f"{line}\n{line.replace('output.y', 'output.y2')}"))
 
 
-@settings(max_examples=150, deadline=None)
+@some_examples(150)
 @given(at=st.integers(0, len(TEXT)), cut=st.integers(0, 3), put=st.text('x:=<-(){}[]3. \n"§', max_size=2))
 def test_a_damaged_text_is_unreadable_or_a_graph(at: int, cut: int, put: str) -> None:
     try:

@@ -23,6 +23,7 @@ SPECS = {
 ALL = {**SPECS, **OP_EXAMPLES, **ROUTER_EXAMPLES}
 
 
+@pytest.mark.some(70)
 @pytest.mark.parametrize("name", ALL)
 def test_json_reads_back_to_the_same_graph(name: str) -> None:
     graph = loads(ALL[name]).ir

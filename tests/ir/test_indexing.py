@@ -25,6 +25,7 @@ TEXTS = [
 CONSERVATIVE = {"importance", "keep_recent", "load", "next_state"}  # they read everything: results over the batch
 
 
+@pytest.mark.some(90)
 @pytest.mark.parametrize(("name", "text"), TEXTS, ids=[name for name, _ in TEXTS])
 def test_an_op_reads_only_what_it_declares(name: str, text: str) -> None:
     case, rng = Case(modgraph.loads(text), name), Random(name)

@@ -26,6 +26,7 @@ def test_words_of_printed_graphs_are_names_too() -> None:
         assert str(parse_text(str(graph))) == str(graph), word
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("word", FREE)
 def test_words_of_printed_graphs_are_names_of_definitions_and_pools_too(word: str) -> None:
     """A block, a loop, its variable, a pool, a router, a module, a value or a member may be called so."""

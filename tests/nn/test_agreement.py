@@ -69,6 +69,7 @@ def keys_of(model: Model, x: Tensor) -> Array:
 OFFICIAL = {"update": "normalised", "residual": True, "bias": True}
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("kind", POOLS)
 @pytest.mark.parametrize(
     ("iterations", "sizes", "length", "option"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
@@ -13,12 +13,13 @@ import modgraph
 from modgraph.ir import make_forced_key
 from modgraph.nn import DRAW
 from tests.nn.by_router import DIM, WIDTH, given_by, lowerings_of, messages_of, model_by, randomised, weights_of
+from tests.ordinary_run import some_examples
 
 ROUTE = f"""model m() {{ input x: float[time, {DIM}] pool p[SIZE] = linear({WIDTH})
   router r = ROUTER y = x -> p by r output y }}"""
 
 
-@settings(max_examples=15, deadline=None)
+@some_examples(15)
 @given(
     batch=st.integers(1, 3),
     tokens=st.integers(1, 4),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ from modgraph.nn.choice import mark_top_k
 from modgraph.nn.message_passing import ChoiceMessagePassing, EveryEdgeMessagePassing
 from modgraph.nn.padding import valid
 from tests.nn.by_router import DIM, given_by, messages_of, model_by, randomised, weights_of
+from tests.ordinary_run import some_examples
 
 
 def linear_pool(size: int, width_in: int, width: int, seed: int) -> Pool:
@@ -97,7 +98,7 @@ def test_noise_is_added_only_in_training() -> None:
     assert load("noisy_top_k", False) == load("noisy_top_k(noise=false)", True) == [200, 0, 0, 0]
 
 
-@settings(max_examples=100, deadline=None)
+@some_examples(100)
 @given(
     N=st.integers(1, 7),
     M=st.integers(1, 5),

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import modgraph
@@ -15,6 +15,7 @@ from modgraph.backends.report import compile_report
 from modgraph.nn import choice_routes
 from modgraph.nn import pool as pools
 from modgraph.nn.grouped import SortedRows, pays
+from tests.ordinary_run import some_examples
 
 POOLS = {
     "linear(8) -> gelu -> linear(4)": "8",
@@ -36,7 +37,7 @@ def pool_of(region: str, size: int, shape: str = "8") -> Any:
     return model.p
 
 
-@settings(max_examples=25, deadline=None)
+@some_examples(25)
 @given(region=st.sampled_from(list(POOLS)), counts=st.lists(st.integers(0, 4), min_size=1, max_size=5).filter(any))
 def test_values_and_gradients_are_those_of_each_module_by_itself(region: str, counts: list[int]) -> None:
     pool = pool_of(region, len(counts), POOLS[region])

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -20,6 +20,7 @@ from modgraph.nn.choice import limit_capacity, mark_top_k
 from modgraph.passes import INFERENCE, apply_passes
 from tests.nn.by_router import DIM, Array, given_by, messages_of, model_by, weights_of
 from tests.nn.gmoe_in_numpy import Decision, cosine_logits, decide, dropped, squared_cv
+from tests.ordinary_run import some_examples
 
 RECORDS = {"gates": "gates", "selected": "kept", "load": "load", "probabilities": "probabilities"}
 
@@ -58,6 +59,7 @@ def compare(model: Model, tokens: Tensor, expected: Decision) -> None:
         np.testing.assert_allclose(Importance("batch")(found.records[name]).item(), cv, atol=1e-10)
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("kind", ["cosine", "linear"])
 @pytest.mark.parametrize("estimator", ["paper", "kth_of_others", "code"])
 @pytest.mark.parametrize(("k", "experts"), [(1, 4), (2, 4), (4, 4), (1, 1)])
@@ -88,7 +90,7 @@ def test_ties_go_to_the_lower_expert_and_the_earlier_token(
     compare(model, tokens.unsqueeze(0), decide(logits, np.zeros_like(logits), 0.5, k, "paper", capacity))
 
 
-@settings(max_examples=100, deadline=None)
+@some_examples(100)
 @given(
     scores=st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=8),
     padding=st.integers(0, 3),

@@ -107,6 +107,7 @@ def routed(graph: Graph) -> tuple[str, tuple[str, ...]]:
     return router.name, tuple(each.name for each in router.lowerings(part.facts_of(route)))
 
 
+@pytest.mark.some(14)
 @settings(max_examples=3, deadline=None)
 @given(filling=st.sampled_from([0.0, float("nan"), float("inf")]), seed=st.integers(0, 99), training=st.booleans())
 @pytest.mark.parametrize("weights", SPARSE)
@@ -131,6 +132,7 @@ def test_every_lowering_gives_what_all_modules_would(weights: str, filling: floa
             torch.testing.assert_close(gradient, wanted, atol=1e-10, rtol=0)
 
 
+@pytest.mark.some(20)
 @pytest.mark.parametrize("weights", [name for name in SPARSE if "straight" not in name and "choice or" not in name])
 def test_a_module_runs_only_on_what_chose_it(weights: str) -> None:
     """In inference, as many messages are computed as weights are not zero."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from torch import Tensor
 
 import modgraph
 from modgraph.backends.torch import Model
 from tests.nn.by_router import DIM, given_by, lowerings_of, messages_of, randomised
+from tests.ordinary_run import some_examples
 
 SCORES = {
     "linear": "x -> linear(p)",
@@ -121,7 +122,7 @@ def expected_of(case: Case, x: Tensor, gates: Tensor, model: Model) -> Tensor:
     return weighted.sum(-3) if case.axes else weighted
 
 
-@settings(max_examples=25, deadline=None)
+@some_examples(25)
 @given(case=cases(), training=st.booleans())
 def test_every_lowering_of_a_router_in_text_is_the_sum_over_all(case: Case, training: bool) -> None:
     program, found = modgraph.loads(case.text), []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
@@ -18,8 +18,9 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import RouteNode
+from tests.ordinary_run import some_examples
 
-few = settings(max_examples=40, deadline=None)
+few = some_examples(40)
 BATCH, WIDTH = 2, 3
 SIZES = {"time": 4, "slot": 2, "p": 3}
 LENGTHS = {"time": (3, 0), "slot": (2, 1)}

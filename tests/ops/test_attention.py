@@ -128,6 +128,7 @@ def bucket(offset: int, buckets: int, both_ways: bool, farthest: int = 128) -> i
     return first + min(buckets // 2 + int(share * (buckets - buckets // 2)), buckets - 1)
 
 
+@pytest.mark.some(16)
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("takes", TAKES)
 def test_each_head_is_a_mean_of_the_values_that_are_seen_whatever_stands_in_padding(settings: str, takes: str) -> None:
@@ -163,6 +164,7 @@ def test_padding_moves_no_gradient_not_even_of_an_example_that_sees_nothing() ->
     assert all(torch.isfinite(each).all() for each in grads[0] if each is not None)
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("takes", TAKES)
 def test_what_is_kept_for_the_way_back_is_what_torch_keeps(settings: str, takes: str) -> None:
@@ -187,7 +189,7 @@ def test_two_outer_axes_agree_in_onnx_runtime(tmp_path: Path) -> None:
     inputs = "input x: float[time, 2, 5, 8] input k: float[time, 2, 7, 8] input s: float[time, 2, 5, 7] "
     settings = ("2", "4, kv_heads=2, rotary=100, causal=true", "2, relative=8")
     uses = [f"output y{at} = x -> attention({each})" for at, each in enumerate(settings)]
-    uses += [f"output z{at} = (x, k, s > 0) -> attention({each})" for at, each in enumerate(settings)]
+    uses += [f"output z = (x, k, s > 0) -> attention({settings[1]})"]
     model = modgraph.loads(f"model m() {{ {inputs} {' '.join(uses)} }}").build()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -104,6 +104,7 @@ S_BASE = "choice = scores -> sinkhorn(16) -> top_k gates = choice * (scores -> s
 PLAIN = "choice = scores -> top_k gates = choice * (scores -> softmax)"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("choice", [BASE, S_BASE])
 def test_a_router_is_even_in_training_and_plain_in_inference(choice: str, tmp_path: Path) -> None:
     program = modgraph.loads(ROUTED.replace("CHOICE", choice))

@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 import modgraph
 from modgraph.diagnostics import ModgraphError
 from modgraph.nn import BatchMean, BatchVariance, KeepRecent, Shard, use_shard
+from tests.ordinary_run import some_examples
 
-few = settings(max_examples=30, deadline=None)
+few = some_examples(30)
 AXES = st.sampled_from([(), (-1,), (-2,), (-1, -2)])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -15,6 +15,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.nn import Draw, Shard, WithinCapacity, use_shard
 from modgraph.passes import INFERENCE, apply_passes, optimise
 from tests.nn.gmoe_in_numpy import dropped
+from tests.ordinary_run import some_examples
 
 LENGTH = torch.tensor([5, 3, 0])
 UNREAL = torch.arange(5)[:, None] >= LENGTH[:, None, None]
@@ -126,7 +127,7 @@ def test_an_export_draws_nothing_and_takes_no_word_for_it() -> None:
 # ---------------------------------------------------------------- capacity
 
 
-@settings(max_examples=60, deadline=None)
+@some_examples(60)
 @given(
     tokens=st.integers(1, 9),
     k=st.integers(1, 3),

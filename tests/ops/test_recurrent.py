@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from modgraph_runtime import Bundle
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from modgraph.ir import Result, grow
 from modgraph.nn.recurrent import GRU, LSTM, gru_op, lstm_op
 from modgraph.passes import Lower
 from tests.inspect.test_memory import measured_of, near, predict_memory
+from tests.ordinary_run import some_examples
 
 Array = NDArray[np.float64]
 KINDS = ("lstm", "gru")
@@ -213,6 +214,7 @@ def test_a_pool_keeps_what_it_says_of_each_module() -> None:
     assert near(counts, measured), (counts, measured)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("given_", ["5", "64, bias=false", "16, reverse=true"])
 @pytest.mark.parametrize("batch", [1, 40])
@@ -323,7 +325,7 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Bundle]:
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@some_examples(15)
 def test_each_sequence_gives_what_it_gives_by_itself(
     every: tuple[Model, Bundle], lengths: list[int], seed: int
 ) -> None:

@@ -48,6 +48,7 @@ def random_batch(model: Model, length: int = 9) -> dict[str, Tensor]:
     return found
 
 
+@pytest.mark.some(3)
 @each_paper
 def test_weights_get_the_gradients_of_the_equations_and_padding_is_not_read(paper: Any) -> None:
     model, _ = built(paper.__name__)
@@ -87,6 +88,7 @@ def test_modules_run_only_on_their_choice(name: str) -> None:
     assert sum(rows) == products * k * 3 * 9, f"{path} computes other messages than the chosen ones"
 
 
+@pytest.mark.some(3)
 @each_paper
 def test_some_steps_learn(paper: Any) -> None:
     model = modgraph.load(HOME / f"{paper.__name__}.mod").build(seed=0).train()

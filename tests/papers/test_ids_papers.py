@@ -86,6 +86,7 @@ def test_a_second_head_predicts_the_word_after_the_next() -> None:
         torch.testing.assert_close(logits[: length - 1], expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_some_steps_learn(name: str) -> None:
     model = modgraph.load(HOME / f"{name}.mod").build(seed=0).train()

@@ -114,6 +114,7 @@ def opened(model: Model, score: float) -> None:
 VARIANTS: list[dict[str, Any]] = [{}, {"represented": 2}, {"recursive": True, "layers": (4, 4), "cells": 4}]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("gates", [None, 1000.0, -1000.0], ids=["some", "all", "none"])
 @pytest.mark.parametrize("variant", VARIANTS, ids=["layers", "represented", "recursive"])
 def test_three_steps_are_what_numpy_makes_of_them(variant: dict[str, Any], gates: float | None) -> None:

@@ -163,6 +163,7 @@ def random_value(type_: TensorType, examples: int = 3, length: int = 11) -> Tens
     return torch.randint(type_.size, shape) if type_.size else torch.randn(shape, dtype=torch.float64)
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda each: each.__name__)
 def test_it_computes_what_its_equations_say(paper: Any) -> None:
     model, weights = built(paper.__name__)

@@ -107,6 +107,7 @@ VARIANTS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("settings", VARIANTS, ids=lambda each: "-".join(map(str, each.values())) or "soft")
 def test_the_model_computes_what_numpy_does(settings: dict[str, Any]) -> None:
     model, images = model_of(**settings).eval(), images_of(2)
@@ -294,6 +295,7 @@ def test_old_outputs_return_where_the_new_column_counts_nothing() -> None:
     torch.testing.assert_close(new(images), old(images), rtol=0, atol=1e-12)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("settings", [{}, {"variant": "lora"}, {"variant": "convpass"}, {"gating": "average"}])
 def test_timms_weights_fill_the_backbone_and_adapters_start_as_nothing(settings: dict[str, Any]) -> None:
     graph = modgraph.load(SPEC, **settings).ir
@@ -314,6 +316,7 @@ def test_timms_weights_fill_the_backbone_and_adapters_start_as_nothing(settings:
 # ---------------------------------------------------------------- trained
 
 
+@pytest.mark.slow
 def test_it_grows_where_a_task_is_shifted_and_reports_it_when_it_is_exported(tmp_path: Path) -> None:
     """The recipe of the digits, made small: five kinds, two of them inverted, and another two inverted."""
     recipe = yaml.safe_load(Path("specs/sema_digits.yaml").read_text())

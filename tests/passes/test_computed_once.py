@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -23,6 +23,7 @@ from modgraph.ir.text.parse import parse_text
 from modgraph.nn import Contract
 from modgraph.passes import images
 from tests.nn.by_router import messages_of, randomised
+from tests.ordinary_run import some_examples
 
 
 def calls_of(module: Namespace, kind: str) -> list[torch.Size]:
@@ -134,7 +135,7 @@ def products(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40, deadline=None)
+@some_examples(40)
 @given(case=products())
 def test_products_of_three_are_the_same_in_either_order(case: dict[str, Any]) -> None:
     dim, width, changes = case["dim"], case["width"], "-> unit" if case["unit"] else ""

@@ -87,6 +87,7 @@ def double() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("tokens", ["time", "5"])
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_every_lowering_gives_what_the_weights_give(weights: str, tokens: str) -> None:

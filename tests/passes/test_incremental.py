@@ -105,6 +105,7 @@ def agree(model: Model) -> None:
             torch.testing.assert_close(third.outputs[name][at, 0], expected[row, place], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("path", SPECS)
 def test_steps_of_a_causal_spec_give_what_the_whole_sequence_gives(path: str) -> None:
     with torch.no_grad():

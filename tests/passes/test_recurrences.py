@@ -122,18 +122,21 @@ def compare(body: str, time: int = 67, keeps: bool = False) -> str:
     return found[1]
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_states_of_independent_numbers_are_computed_at_once(name: str) -> None:
     reason = compare(ELEMENTWISE[name])
     assert "number by number" in reason and "matrix" not in reason, reason
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices_changed_by_outer_products_are_computed_in_chunks(name: str) -> None:
     reason = compare(MATRICES[name])
     assert "a matrix that outer products change" in reason, reason
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", DELTA)
 def test_the_delta_rule_is_computed_in_chunks(name: str) -> None:
     reason = compare(DELTA[name])

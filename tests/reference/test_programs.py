@@ -20,6 +20,7 @@ from tests.reference.programs import PROGRAMS
 MOST_MACS = 300_000  # of a spec written at random
 
 
+@pytest.mark.some(60)
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_a_program_computes_its_meaning_though_an_example_is_empty(text: str, training: bool) -> None:
@@ -36,6 +37,7 @@ def _with_an_empty_example(program: modgraph.Program) -> dict[str, Array]:
     return batch
 
 
+@pytest.mark.some(60)
 @pytest.mark.parametrize("part", [*range(2), *(pytest.param(part, marks=pytest.mark.slow) for part in range(2, 200))])
 def test_sound_specs_compute_what_they_mean(part: int) -> None:
     """Fifty written at random; numbers that are none are compared with nothing."""

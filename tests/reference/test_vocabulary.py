@@ -117,6 +117,7 @@ VOCABULARY = {
 TRAINING = pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 
 
+@pytest.mark.some(152)
 @TRAINING
 @pytest.mark.parametrize("name", VOCABULARY)
 def test_an_example_of_the_vocabulary_computes_its_meaning(name: str, training: bool) -> None:
@@ -129,6 +130,7 @@ def test_a_model_computes_its_meaning(name: str, training: bool) -> None:
     hold(modgraph.loads(MODELS[name]), training, skips=name in ("gru", "scans"))
 
 
+@pytest.mark.some(48)
 @TRAINING
 @pytest.mark.parametrize("path", SMALL)
 def test_a_shipped_spec_computes_its_meaning(path: str, training: bool) -> None:
@@ -136,6 +138,7 @@ def test_a_shipped_spec_computes_its_meaning(path: str, training: bool) -> None:
 
 
 # examples keep unequally many tokens by `retain`: tests/passes/test_caches.py compares them
+@pytest.mark.some(30)
 @pytest.mark.parametrize("name", [each for each in NAMES if each != "retain"])
 def test_settings_and_axes_of_any_length_mean_what_they_say(name: str) -> None:
     for text in specs(name, Random(name)):

@@ -331,6 +331,7 @@ def test_running_a_bundle_does_not_import_torch(bundles: Path) -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True).returncode == 0
 
 
+@pytest.mark.slow
 def test_an_environment_without_torch_runs_a_bundle(bundles: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "env")
     python = str(tmp_path / "env/bin/python")

@@ -51,6 +51,7 @@ def plan_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Plan]
     return plan
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_committed_sweep_can_be_planned(name: str, plan_file: Callable[[str], Plan]) -> None:
     plan = plan_file(name)
@@ -89,6 +90,7 @@ def test_a_spec_with_other_routers_is_the_spec_otherwise(
     assert modgraph.load(FOLDER / f"{own}.mod", routing=routing, **parameters).ir.hash() == expected.hash()
 
 
+@pytest.mark.slow
 def test_a_committed_sweep_trains_and_prints_the_tables_of_the_results(tmp_path: Path) -> None:
     file, first, out = read_sweep_file(FOLDER / "smn.yaml"), "agreement T=0", tmp_path / "out"
     few = {"data.train": 64, "train.epochs": 1}

@@ -125,6 +125,7 @@ def test_options_that_contradict_each_other_are_refused(swept: Path, capsys: Pri
     assert "--metric validation.total_loss" in printed
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_after_kills_and_ctrl_c(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
 ) -> None:

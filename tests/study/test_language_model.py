@@ -38,6 +38,7 @@ def test_one_expert_is_the_dense_model_without_a_router() -> None:
     assert not any("router" in name or "expert" in name for name in names), names
 
 
+@pytest.mark.slow
 def test_models_of_a_width_have_equal_active_macs(tmp_path: Path) -> None:
     plan = make_plan(read_sweep_file("docs/sweeps/language_sweep.yaml").sweeps, tmp_path)
     found = {(each.overrides["dim"], each.cost["active_macs"]) for each in plan.points}

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.cli import main
@@ -15,6 +15,7 @@ from modgraph.program import loads
 from modgraph.syntax import ast, parse
 from modgraph.syntax.format import WIDTH, format_source
 from tests.examples import OP_EXAMPLES, SEQUENCE, TRANSFORMER
+from tests.ordinary_run import some_examples
 from tests.syntax.test_syntax import WHOLE_LANGUAGE
 
 TEXTS = [WHOLE_LANGUAGE, TRANSFORMER, SEQUENCE, Path("specs/smn.mod").read_text(), *OP_EXAMPLES.values()]
@@ -55,7 +56,7 @@ def scattered(text: str, rng: random.Random) -> tuple[str, list[str]]:
     return "".join(parts), comments
 
 
-@settings(max_examples=150, deadline=None)
+@some_examples(150)
 @given(seed=st.integers(0, 2**32), which=st.integers(0, len(TEXTS) - 1))
 def test_comments_stay_wherever_they_stand(seed: int, which: int) -> None:
     text, comments = scattered(TEXTS[which], random.Random(seed))

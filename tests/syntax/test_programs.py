@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import Report, Source
@@ -12,6 +12,7 @@ from modgraph.ir import from_json, to_json
 from modgraph.ir.text.parse import parse_text
 from modgraph.program import loads
 from modgraph.syntax.format import format_source
+from tests.ordinary_run import some_examples
 
 WIDTH = 4
 OPS = (
@@ -66,7 +67,7 @@ def program(statements: list[str], factor: int = 2) -> str:
     return "\n".join([block, head, *statements, "output out }"])
 
 
-@settings(max_examples=40, deadline=None)
+@some_examples(40)
 @given(statements=programs())
 def test_layout_text_and_json_keep_the_graph(statements: list[str]) -> None:
     text = program(statements)
@@ -79,7 +80,7 @@ def test_layout_text_and_json_keep_the_graph(statements: list[str]) -> None:
     assert from_json(json.loads(json.dumps(to_json(graph)))).hash() == graph.hash()
 
 
-@settings(max_examples=30, deadline=None)
+@some_examples(30)
 @given(statements=programs(), extra=st.sampled_from(["relu", "linear(4)", "tanh"]))
 def test_a_meaningful_edit_changes_the_hash_and_a_comment_does_not(statements: list[str], extra: str) -> None:
     before = loads(program(statements)).ir.hash()
@@ -89,7 +90,7 @@ def test_a_meaningful_edit_changes_the_hash_and_a_comment_does_not(statements: l
     assert loads(program(edited)).ir.hash() != before
 
 
-@settings(max_examples=30, deadline=None)
+@some_examples(30)
 @given(statements=programs())
 def test_independent_statements_may_change_places(statements: list[str]) -> None:
     separate = "side = x -> linear(3) output side"
@@ -97,7 +98,7 @@ def test_independent_statements_may_change_places(statements: list[str]) -> None
     assert loads(first).ir == loads(last).ir
 
 
-@settings(max_examples=25, deadline=None)
+@some_examples(25)
 @given(statements=programs())
 def test_a_program_that_checks_also_runs(statements: list[str]) -> None:
     import torch

@@ -10,7 +10,7 @@ from statistics import mean, stdev
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
@@ -20,6 +20,7 @@ from modgraph.tables.keys import choose_keys, find_differences, shorten_keys, sp
 from modgraph.tables.layout import make_layout
 from modgraph.tables.significance import compute_p
 from modgraph.tables.table import Table
+from tests.ordinary_run import some_examples
 from tests.tables.runs_for_tables import make_seeds
 
 TWO, FOUR, EIGHT = [0.80, 0.82, 0.84], [0.90, 0.92, 0.91], [0.905, 0.915, 0.91]
@@ -223,7 +224,7 @@ def as_runs(some: list[tuple[dict[str, Any], float]]) -> list[RunFacts]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@some_examples(100)
 @given(SOME)
 def test_rows_partition_the_runs_by_all_that_differs(some: list[tuple[dict[str, Any], float]]) -> None:
     runs = as_runs(some)
@@ -238,7 +239,7 @@ def test_rows_partition_the_runs_by_all_that_differs(some: list[tuple[dict[str, 
     assert len(parts) == len(missing_is_none), "the settings but for the seed"
 
 
-@settings(max_examples=50, deadline=None)
+@some_examples(50)
 @given(SOME, st.randoms(use_true_random=False))
 def test_the_order_of_runs_does_not_matter(some: list[tuple[dict[str, Any], float]], rng: random.Random) -> None:
     runs = as_runs(some)

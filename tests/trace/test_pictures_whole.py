@@ -25,10 +25,10 @@ def browser() -> Iterator[Browser]:
 
 
 def sheets() -> dict[str, str]:
-    names = [f"{LONG}.{at}" for at in range(64)]
-    shares = [[(row * column) % 7 / 7 for column in range(64)] for row in range(3)]
+    names = [f"{LONG}.{at}" for at in range(24)]
+    shares = [[(row * column) % 7 / 7 for column in range(24)] for row in range(3)]
     wide = Heatmap([SENTENCE, HOSTILE, "a\u4e2d\u6587"], names, shares, SENTENCE)
-    tall = Heatmap(names, ["0\n512", "1\n512"], [[0.5, 1.0]] * 64, LONG, x_label=SENTENCE[:90])
+    tall = Heatmap(names, ["0\n512", "1\n512"], [[0.5, 1.0]] * 24, LONG, x_label=SENTENCE[:90])
     same = Heatmap(["twice", "twice"], ["a", "a"], [[1, 0], [0, 12345]], "")
     points = [Curve(name, [(1, at), (2, at + 1.0)]) for at, name in enumerate(names)]
     curves = Curves(points, SENTENCE, "epoch", [(LONG, 70.0)], [(LONG, 1.0), ("b", 1.9)], [("grown", 1.5)])

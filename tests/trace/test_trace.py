@@ -114,6 +114,7 @@ def sequence(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---------------------------------------------------------------- rounds
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("iterations", "options"), [(0, False), (1, True), (4, False), (4, True)])
 def test_the_arrays_are_those_of_algorithm_1_after_each_round(tmp_path: Path, iterations: int, options: bool) -> None:
     run = trained(tmp_path, SPEC, iterations=iterations, options=options)
@@ -317,6 +318,7 @@ def test_pictures_of_one_trace_are_equal(digits: Path) -> None:
         assert places_picture(trace, suffix) == places_picture(trace, suffix)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("modules", "iterations"), [(1, 0), (8, 2), (2, 12)])
 def test_any_number_of_modules_and_rounds_is_rendered(tmp_path: Path, modules: int, iterations: int) -> None:
     run = trained(tmp_path, SPEC, modules=modules, iterations=iterations)
@@ -325,6 +327,7 @@ def test_any_number_of_modules_and_rounds_is_rendered(tmp_path: Path, modules: i
     assert shape[1] > 120 * (1 + min(max(iterations, 1), 8))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("suffix", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
 )

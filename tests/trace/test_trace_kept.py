@@ -112,6 +112,7 @@ def test_a_trace_of_before_further_training_is_stale(tmp_path: Path, once: Path)
     assert (kept_in(run).stale, kept_in(run).content["step"]) == (False, 8)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("text", "code"), [("{", "MG835"), ("[1]", "MG835"), ("{}", "MG835"), (None, "MG630")])
 def test_a_damaged_trace_and_one_of_a_newer_format_are_reported(run: Path, text: str | None, code: str) -> None:
     newer = {"modgraph": "9", "split": "test", "routes": {}, "format": 99}

@@ -182,6 +182,7 @@ def test_a_log_that_was_cut_off_gives_what_it_has(run: Path, tmp_path: Path) -> 
 HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("view", "suffix"), [("places", "png"), ("places", "svg"), ("groups", "pdf"), ("training", "svg")]
 )

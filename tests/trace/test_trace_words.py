@@ -252,6 +252,7 @@ def test_a_single_route_has_no_paths(run: Path, tmp_path: Path, capsys: pytest.C
 HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("view", "suffix"), [("paths", "png"), ("paths", "svg"), ("controllers", "pdf"), ("training", "svg")]
 )

@@ -238,6 +238,7 @@ def dies_in_an_e_step(calls: int, arguments: list[str]) -> int:
     return main(arguments)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("calls", [1, 4, 7])
 def test_a_training_killed_in_the_middle_of_an_e_step_ends_as_if_it_had_not_been(
     toy: Path, tmp_path: Path, calls: int

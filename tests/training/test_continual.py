@@ -312,6 +312,7 @@ def test_a_run_is_taken_up_from_every_checkpoint(novel: Path, tmp_path: Path) ->
         same(novel, taken_up(novel, tmp_path / str(step), step))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("log", "line"), [("growth.jsonl", 1), pytest.param("tasks.jsonl", 1, marks=pytest.mark.slow)])
 def test_a_run_that_ends_at_a_line_of_a_log_goes_on_to_the_same(
     grown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, line: int

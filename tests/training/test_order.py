@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from modgraph.backends.torch import make_generator
 from modgraph.data import Arrays
 from modgraph.data.batches import RandomOrder, batches
+from tests.ordinary_run import some_examples
 
 EXAMPLES = 23
 WORDS = np.array(["a"] * 4 + ["b"] * 12 + ["c"] * 7)
@@ -64,7 +65,7 @@ def bucketed(draw: st.DrawFn) -> tuple[Arrays, dict[str, Any]]:
 
 
 @given(bucketed(), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@some_examples(60)
 def test_a_bucket_deals_the_examples_of_its_steps_by_length(plan: tuple[Arrays, dict[str, Any]], epoch: int) -> None:
     """The same examples in as many steps, lengths of steps that do not overlap; each once in a pass."""
     arrays, known = plan

@@ -82,7 +82,10 @@ def routed(spec: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("strategy", "with_two"),
-    [("ddp", with_forks), ("fsdp", with_forks), pytest.param("ddp", with_torchrun, marks=pytest.mark.slow)],
+    [
+        ("fsdp", with_forks),
+        *(pytest.param("ddp", each, marks=pytest.mark.slow) for each in (with_forks, with_torchrun)),
+    ],
 )
 def test_two_processes_give_what_one_gives_and_one_goes_on_from_where_they_were(
     routed: Path, tmp_path: Path, strategy: str, with_two: Callable[..., None]

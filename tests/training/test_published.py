@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import Tensor
@@ -28,6 +28,7 @@ from modgraph.training.recipe import read_with_spec
 from modgraph.training.start.inherit import Inherited, inherit_file
 from modgraph.training.start.tensor_files import Tensors, open_tensors
 from modgraph.training.start.weight_map import read_map
+from tests.ordinary_run import some_examples
 
 INDEX = "model.safetensors.index.json"
 CHAIN = """model chain(layers=4, width=8) {
@@ -271,7 +272,7 @@ def test_parts_one_after_the_other_may_differ_in_size(tmp_path: Path) -> None:
         begun(tmp_path, text.replace("(part out) in", "(out part) in"), UNEQUAL)
 
 
-@settings(max_examples=12, deadline=None)
+@some_examples(12)
 @given(data=st.data())
 def test_a_map_undoes_the_fusion_that_it_describes(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

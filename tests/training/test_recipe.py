@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modgraph.cli import main
@@ -18,6 +18,7 @@ from modgraph.recipes.optimizers import AdamW, Constant, Cosine, Linear, Stairs
 from modgraph.recipes.yaml_tree import read_tree
 from modgraph.training.fit import refuse_unfit
 from modgraph.training.recipe import read_recipe, read_with_spec
+from tests.ordinary_run import some_examples
 from tests.work import count_calls
 
 GOOD = """
@@ -314,6 +315,7 @@ MONSTERS = {
 }  # fmt: skip
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("kind", MONSTERS)
 def test_aliases_are_bounded_and_reported_at_their_place(tmp_path: Path, kind: str) -> None:
     text, words, sign = MONSTERS[kind]
@@ -359,7 +361,7 @@ train:
     assert [(each.ignore, each.missing) for each in labels.values()] == [(1, True), (2, True), (3, True)]
 
 
-@settings(max_examples=200, deadline=None)
+@some_examples(200)
 @given(content=st.one_of(st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_any_file_gives_a_recipe_or_messages(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = recipe_of(tmp_path_factory.mktemp("recipe"), content)
@@ -377,7 +379,7 @@ CONSTANTS = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@some_examples(100)
 @given(CONSTANTS | st.builds(range, st.integers(-9, 9), st.integers(-9, 9)))
 def test_every_constant_that_a_parameter_can_be_reads_back(value: object) -> None:
     wanted = tuple(value) if isinstance(value, range) else value

@@ -21,6 +21,7 @@ from tests.children import PATIENCE, begun_in_a_child, end_of, output_of_child
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("every", [None, 4])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd", "adamw"])
 def test_resuming_equals_never_stopping(spec: Path, tmp_path: Path, optimizer: str, every: int | None) -> None:

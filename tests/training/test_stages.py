@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import modgraph
@@ -20,6 +20,7 @@ from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.run import start_run
 from modgraph.training.stages import cut_weights, find_trained_weights, take_weights, whole_weights
 from modgraph.training.stored_run import load_run
+from tests.ordinary_run import some_examples
 from tests.small_runs import begin, change_graph, final_weights
 from tests.training.test_state import copy_state, equal, stop_before, written
 
@@ -62,6 +63,7 @@ def spec_of(folder: Path, text: str) -> Path:
     return spec
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("text", ROUTERS, ids=["noisy", "cosine", "softmax", "choice"])
 def test_a_router_grows_by_rows_whose_optimizer_begins_while_that_of_the_old_goes_on(tmp_path: Path, text: str) -> None:
     axes = ROUTERS[text]
@@ -149,7 +151,7 @@ OF_VOCABULARY = {name: modgraph.loads(BY.format(name)).ir for name in routers()}
 EXAMPLES = {name: graph for name, graph in OF_VOCABULARY.items() if find_module_axes(graph)}
 
 
-@settings(max_examples=10, deadline=None)
+@some_examples(10)
 @given(st.sampled_from(sorted(EXAMPLES)), st.integers(1, 3), st.integers(0, 5))
 def test_a_model_with_staged_weights_is_the_whole_one(name: str, by: int, seed: int) -> None:
     """Of every router: the same results, and the gradients of the parts are those of the whole."""

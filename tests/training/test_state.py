@@ -174,6 +174,7 @@ def with_phases(monkeypatch: pytest.MonkeyPatch, edit: Callable[[Graph], Graph])
     monkeypatch.setattr(runs, "build_curriculum", schedule)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("cut", [6, 15, 19])
 def test_phases_follow_each_other_and_are_taken_up_anywhere(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int

@@ -48,6 +48,7 @@ def agree(model: modgraph.Model, path: Path, sizes: tuple[int, ...] = (1, 3, 64)
             assert np.abs(found[name] - theirs.numpy()).max() <= 1e-5 * scale, (name, size)
 
 
+@pytest.mark.some(8)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("name", EXPORTED)
 def test_every_op_and_router_computes_the_same_in_onnx_runtime(name: str, tmp_path: Path) -> None:
@@ -121,6 +122,7 @@ def test_every_op_that_takes_outer_axes_is_exported_with_them(outer: tuple[int, 
         agree(model, tmp_path / "m.onnx", (1, 3))
 
 
+@pytest.mark.some(1)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize(
     "parameters",
@@ -168,6 +170,7 @@ def test_ordinary_networks_agree_with_weights_and_statistics_as_trained(name: st
     agree(model, tmp_path / "m.onnx")
 
 
+@pytest.mark.some(1)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("lowering", ["dense", "message_passing"])
 def test_a_transformer_agrees_whichever_lowering_it_was_trained_in(lowering: str, tmp_path: Path) -> None:
@@ -176,6 +179,7 @@ def test_a_transformer_agrees_whichever_lowering_it_was_trained_in(lowering: str
     agree(model, tmp_path / "t.onnx")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("k", [1, 2])
 def test_experts_agree_whichever_lowering_they_were_trained_in(k: int, tmp_path: Path) -> None:
     model = modgraph.load("specs/gmoe_digits.mod", k=k, depth=1, sparse=[0], experts=3).build()
@@ -185,6 +189,7 @@ def test_experts_agree_whichever_lowering_they_were_trained_in(k: int, tmp_path:
     agree(model, tmp_path / "g.onnx")
 
 
+@pytest.mark.some(2)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("lowering", ["grouped", "per_module", "message_passing"])
 @pytest.mark.parametrize("router", ["cosine(k=2, noise=0.3, capacity=1.5)", "linear(k=1)"])

@@ -145,6 +145,7 @@ ROUNDED = {
 SLOW = ("two scans",)  # everything in it is in another
 
 
+@pytest.mark.some(3)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in ROUNDED]

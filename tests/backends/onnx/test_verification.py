@@ -132,6 +132,7 @@ def lopsided(spec: str) -> Model:
     return model
 
 
+@pytest.mark.some(1)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("spec", [LAYERS, IN_SCAN, pytest.param(BY_CHOICE, marks=pytest.mark.slow)])
 def test_a_module_that_no_example_reaches_is_reached_with_modules_in_another_order(tmp_path: Path, spec: str) -> None:

@@ -99,11 +99,13 @@ def compare(model: Model, backend: str, seeds: int, atol: float, **sizes: int) -
 SOME = ("gmoe_digits", "modular_networks", "modular_networks_lm", "smn")  # one for each kind of router, and a scan
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", [pytest.param(each, marks=[] if each in SOME else pytest.mark.slow) for each in SPECS])
 def test_every_spec_is_one_graph_in_training(name: str) -> None:
     assert compare(small(name, "masked"), "eager", seeds=2, atol=1e-6 if name == "mt_rmn" else 0) == 1
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("name", "lowering"), [("modular_networks", "grouped"), ("modular_networks_lm", "gathered")])
 def test_sparse_lowerings_are_one_graph_for_every_choice(name: str, lowering: str) -> None:
     assert compare(small(name, lowering), "aot_eager", seeds=3, atol=0) == 1

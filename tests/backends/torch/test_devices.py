@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,7 @@ def learn(graph: Graph, lowering: str | None, may_ask: bool, training: bool = Tr
         }
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[SLOW] * (name in LONG)) for name in NAMES])
 def test_a_spec_stays_on_its_device_and_asks_only_for_its_choice(name: str) -> None:
     path = min(SPECS.rglob(f"{name}.mod"), key=lambda each: len(each.parts))  # parts have such names too
@@ -104,9 +106,11 @@ def test_a_definition_as_message_passing_stays_on_its_device(name: str) -> None:
     learn(load(str(path)).ir, "message_passing", may_ask=True)
 
 
-@pytest.mark.parametrize("training", [True, pytest.param(False, marks=SLOW)])
-def test_every_op_and_router_stays_on_its_device(training: bool) -> None:
-    for name, text in {**OP_EXAMPLES, **ROUTER_EXAMPLES}.items():
+@pytest.mark.parametrize(
+    ("training", "share"), [(True, 3), *[pytest.param(each, 1, marks=SLOW) for each in (True, False)]]
+)
+def test_every_op_and_router_stays_on_its_device(training: bool, share: int) -> None:
+    for name, text in islice({**OP_EXAMPLES, **ROUTER_EXAMPLES}.items(), 0, None, share):
         try:
             learn(modgraph.loads(text).ir, None, may_ask=True, training=training)
         except Exception as error:

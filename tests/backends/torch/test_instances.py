@@ -24,6 +24,7 @@ def small_gmoe(lowering: str | None = None) -> Model:
     return modgraph.load("specs/gmoe.mod", dim=12, depth=9, heads=2, classes=3, size=32).build(lowering=lowering)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", LINES)
 def test_a_printed_model_reads_like_its_spec(name: str) -> None:
     graph = modgraph.load(f"specs/{name}.mod").ir
@@ -46,6 +47,7 @@ def test_rounds_and_modules_are_found_by_their_keys() -> None:
     assert repr(model).count("2 x Side(") == 1, "equal rounds are shown once"
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("lowering", [None, "grouped", "per_module", "masked"])
 @pytest.mark.parametrize("train", [True, False])
 def test_a_hook_on_a_round_sees_its_value(lowering: str | None, train: bool) -> None:

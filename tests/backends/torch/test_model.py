@@ -20,6 +20,7 @@ def transformer() -> modgraph.Program:
     return modgraph.loads(TRANSFORMER)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_a_spec_builds_with_the_weights_it_declares(path: Path) -> None:
     program = modgraph.load(path)

@@ -119,6 +119,7 @@ def check_names(role: str, names: list[str]) -> None:
     torch.export.export(model.eval(), inputs, strict=False)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("role", ROLES)
 def test_names_compute_are_captured_and_written_as_source(role: str) -> None:
     check_names(role, some_names(role))
@@ -183,6 +184,7 @@ def test_such_names_are_exported_and_trained(tmp_path: Path) -> None:
         np.testing.assert_allclose(found[name], value.numpy(), rtol=0, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_router_of_a_paper_whose_value_is_called_type_is_exported(tmp_path: Path) -> None:
     modgraph.export(modgraph.load("tests/papers/neural_interpreter.mod", steps=1).build(), tmp_path / "model.onnx")
 

@@ -74,6 +74,7 @@ def learnt(end: str, padding: float) -> tuple[Tensor, list[Any]]:
     return loss.detach(), [weight.grad for weight in model.parameters()]
 
 
+@pytest.mark.some(27)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("padding", [float("nan"), float("inf"), 7.0])
 def test_padding_moves_neither_loss_nor_gradients(end: str, padding: float) -> None:

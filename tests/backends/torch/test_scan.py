@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
@@ -17,6 +17,7 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.ir import weights_of
 from tests.examples import GRU, TWO_SCANS
+from tests.ordinary_run import some_examples
 
 Array = NDArray[Any]
 
@@ -81,7 +82,7 @@ def test_a_gru_with_a_routed_candidate_is_that_of_the_equations(k: int, lowering
     )
 
 
-@settings(max_examples=25, deadline=None)
+@some_examples(25)
 @given(
     time=st.integers(1, 6),
     more=st.integers(0, 4),

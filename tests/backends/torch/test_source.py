@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -115,12 +116,14 @@ def check(model: Model) -> str:
     return source
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", SPECS)
 def test_a_spec_as_source_computes_the_same(name: str) -> None:
     source = check(modgraph.load(f"specs/{name}.mod", **SPECS[name]).build(seed=1))
     assert max(map(len, source.splitlines())) < 200
 
 
+@pytest.mark.some(70)
 @pytest.mark.parametrize("text", [*OP_EXAMPLES.values(), *ROUTER_EXAMPLES.values(), *ROUTERS_IN_SCAN.values(), GRU])
 def test_every_op_and_router_as_source_computes_the_same(text: str) -> None:
     check(modgraph.loads(text).build(seed=1))
@@ -136,6 +139,7 @@ def test_lowerings_of_routes_by_choice(lowering: str) -> None:
     check(modgraph.load("specs/modular_networks_lm.mod").build(lowering=lowering))
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("seed", [22, 210, *range(300, 320)])
 def test_specs_written_at_random(seed: int) -> None:
     try:
@@ -171,8 +175,10 @@ for path in sorted(Path(sys.argv[1]).glob("*.py")):
 """
 
 
-def test_the_files_of_all_specs_run_where_there_is_only_torch(tmp_path: Path) -> None:
-    for name, parameters in SPECS.items():
+@pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_files_of_specs_run_where_there_is_only_torch(share: int, tmp_path: Path) -> None:
+    specs = dict(islice(SPECS.items(), 0, None, share))
+    for name, parameters in specs.items():
         model = modgraph.load(f"specs/{name}.mod", **parameters).build(seed=2).eval()
         batch = {key: value for key, value in random_batch(model).items() if key in model.graph.input_types}
         with torch.no_grad():
@@ -183,7 +189,7 @@ def test_the_files_of_all_specs_run_where_there_is_only_torch(tmp_path: Path) ->
     command = [sys.executable, "-c", STANDALONE, str(tmp_path)]
     found = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert found.returncode == 0, found.stderr
-    assert len(found.stdout.split()) == len(SPECS)
+    assert len(found.stdout.split()) == len(specs)
 
 
 @pytest.mark.parametrize("name", ["smn", "gmoe_digits"])
@@ -286,6 +292,7 @@ def test_lines_that_need_something_from_elsewhere(place: str) -> None:
 PAPERS = sorted(path.stem for path in Path("tests/papers").glob("*.mod"))
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_paper_as_source_computes_the_same(name: str) -> None:
     check(modgraph.load(f"tests/papers/{name}.mod").build(seed=1, pools="modules"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import modgraph
 from modgraph.backends.torch.source.text import literal, prose
@@ -13,10 +13,11 @@ from modgraph.declare import format_value
 from modgraph.diagnostics import ModgraphError
 from tests.backends.torch.test_source import check
 from tests.hostile import TEXTS, texts
+from tests.ordinary_run import some_examples
 
 
 @given(texts)
-@settings(max_examples=300, deadline=None)
+@some_examples(300)
 def test_a_text_stays_within_its_literal_its_docstring_and_its_comment(text: str) -> None:
     assert ast.literal_eval(literal(text)) == text
     (doc,) = ast.parse(f'"""{prose(text)}"""').body
@@ -43,6 +44,7 @@ def spec(text: str, named: str) -> str:
     }}"""
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_file_holds_only_imports_and_definitions(text: str) -> None:
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import modgraph
@@ -19,6 +19,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import from_json, to_json, weights_of
 from modgraph.ir.text.parse import parse_text
 from modgraph.passes import Store, apply_passes, build_training_passes
+from tests.ordinary_run import some_examples
 
 SPEC = """model m() {{ input x: float[5, {shape}] target y: float[{axes}] pool p[6] = {region} {route}
   loss mse(z, y) output z }}"""
@@ -116,7 +117,7 @@ def test_a_frozen_pool_stays_and_a_module_with_an_array_of_its_own_is_stored() -
     assert len([*stored.q.parameters()]) == 3
 
 
-@settings(max_examples=25, deadline=None)
+@some_examples(25)
 @given(
     counts=st.lists(st.integers(0, 4), min_size=2, max_size=6).filter(any),
     widths=st.sampled_from(["linear(8) -> gelu -> linear(4)", "linear(3) -> relu -> linear(5, bias=false)"]),

@@ -6,7 +6,7 @@ import re
 from random import Random
 from typing import Any
 
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError, Report, Source
@@ -18,6 +18,7 @@ from modgraph.ir import Graph, from_json, to_json, weights_of
 from modgraph.program import loads
 from modgraph.syntax.format import format_source
 from tests.assault.sound import sound
+from tests.ordinary_run import some_examples
 
 NUMBERS = st.integers(0, 10**6)
 DECLARED = re.compile(r"\b(?:pool|router|module|tokenizer|repeat|input|model|block) (\w+)|^\s*(\w+) =", re.M)
@@ -60,7 +61,7 @@ def renamed(text: str, rng: Random) -> str:
 
 
 @given(NUMBERS, NUMBERS)
-@settings(max_examples=30, deadline=None)
+@some_examples(30)
 def test_the_edit_leads_from_one_graph_to_the_other(first: int, second: int) -> None:
     (text, before), (_, other) = model_of(first), model_of(second)
     for after in [other, *variants(text, Random(second))]:
@@ -70,7 +71,7 @@ def test_the_edit_leads_from_one_graph_to_the_other(first: int, second: int) -> 
 
 
 @given(NUMBERS, NUMBERS)
-@settings(max_examples=20, deadline=None)
+@some_examples(20)
 def test_the_way_back_is_the_same_in_kind(first: int, second: int) -> None:
     (text, before), (_, other) = model_of(first), model_of(second)
     for after in [other, *variants(text, Random(second))]:
@@ -86,7 +87,7 @@ def pairs(changes: tuple[Any, ...]) -> set[tuple[str, str]]:
 
 
 @given(NUMBERS)
-@settings(max_examples=30, deadline=None)
+@some_examples(30)
 def test_other_names_are_moves(number: int) -> None:
     text, before = model_of(number)
     after = graph_of(renamed(text, Random(number)))
@@ -98,7 +99,7 @@ def test_other_names_are_moves(number: int) -> None:
 
 @example(42851)  # two scans that are both told the lengths of an axis around them
 @given(NUMBERS)
-@settings(max_examples=20, deadline=None)
+@some_examples(20)
 def test_the_layout_of_a_text_is_no_difference(number: int) -> None:
     text, before = model_of(number)
     formatted = format_source(Source("t.mod", text), Report())
@@ -200,7 +201,7 @@ def test_the_axis_of_a_pool_that_goes_may_be_named_by_an_op() -> None:
 
 
 @given(NUMBERS, NUMBERS)
-@settings(max_examples=30, deadline=None)
+@some_examples(30)
 def test_every_weight_has_one_fate(first: int, second: int) -> None:
     text, before = model_of(first)
     for after in variants(text, Random(second)):
