@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest._code import TracebackEntry
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
 from tqdm import tqdm
@@ -33,6 +34,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # what a script runs i
 # A seventh of the tests' time went into looking for cycles among the objects of torch's modules, which stay.
 gc.set_threshold(100_000, 20, 100)
 
+
+def find_line(entry: TracebackEntry) -> int:
+    """The line of an entry of a traceback, from 0. Python has none where a signal, as of a limit, interrupts code of
+    no line; pytest's own look-up would end all tests there."""
+    raw = entry._rawentry
+    return (raw.tb_lineno or raw.tb_frame.f_code.co_firstlineno) - 1
+
+
+TracebackEntry.lineno = property(find_line)  # type: ignore[assignment]
 
 # What takes how long depends on the machine: no example of a property is refused for its time.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=8)

@@ -19,9 +19,9 @@ def leave_to_slow_runs(items: Sequence[pytest.Item]) -> None:
     for of_one_test in cases.values():
         mark = of_one_test[0].get_closest_marker("some")
         assert mark is not None
-        chosen = choose(of_one_test, *mark.args)
+        picked = choose(of_one_test, *mark.args)
         for item in of_one_test:
-            if item not in chosen:
+            if item not in picked:
                 item.add_marker("slow")
 
 
@@ -29,14 +29,14 @@ def choose(cases: Sequence[pytest.Item], number: int) -> list[pytest.Item]:
     """So many cases, each with as many values of parameters that no other has as there are. Tests of one parameter
     choose unlike values: their order is that of a digest of the whole name."""
     left = sorted(cases, key=lambda case: zlib.crc32(case.nodeid.encode()))
-    chosen: list[pytest.Item] = []
+    picked: list[pytest.Item] = []
     tried: set[tuple[str, int]] = set()
-    while left and len(chosen) < number:
+    while left and len(picked) < number:
         best = max(left, key=lambda case: len(_values(case) - tried))
         left.remove(best)
-        chosen.append(best)
+        picked.append(best)
         tried |= _values(best)
-    return chosen
+    return picked
 
 
 def _values(case: pytest.Item) -> set[tuple[str, int]]:

@@ -86,6 +86,20 @@ def run_page(page: Path, without: str = "") -> None:
                 assert not report, "".join(report)
 
 
+def check_page(page: Path) -> None:
+    """Check a page's specs and parse its commands, which is quick. Raises `AssertionError` with the place."""
+    for block in read_blocks(page):
+        place = f"{page}:{block.line}"
+        if block.title is not None:
+            Path(block.title).parent.mkdir(parents=True, exist_ok=True)
+            Path(block.title).write_text(block.text)
+        if block.language == "mod":
+            check_spec(block, place)
+        elif block.language == "console":
+            for command, _ in split_commands(block.text):
+                read_command(command, place)
+
+
 def check_spec(block: Block, place: str) -> None:
     """A spec, or a file of blocks alone, has the one layout and no mistake, unless a comment announces one."""
     path = Path(block.title or "block.mod")

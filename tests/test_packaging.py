@@ -121,6 +121,7 @@ def test_one_command_gives_all_packages_a_version(copy: Path) -> None:
             shutil.copy(CHECKOUT / name, copy / name)
 
 
+@pytest.mark.slow
 def test_modgraph_web_is_built_with_its_libraries(copy: Path, tmp_path: Path) -> None:
     installed = CHECKOUT / "export" / "web" / "node_modules"
     if not (installed / ".package-lock.json").exists():

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.pages import CHECKOUT, run_page
+from tests.pages import CHECKOUT, check_page, run_page
 
 DOCS = CHECKOUT / "docs"
 README = CHECKOUT / "README.md"
@@ -33,6 +33,12 @@ def navigation(entries: list[Any]) -> list[str]:
 NAVIGATION = yaml.safe_load(CONFIGURATION.read_text())["nav"]
 PAGES = navigation(NAVIGATION)
 RUN = [name for name in PAGES if name.startswith(("tutorial/", "guides/", "runs.", "diff.", "trace.", "visualize."))]
+
+LONG = dict.fromkeys(  # pages that train for long
+    """tutorial/04-balance.md tutorial/05-layers.md tutorial/07-images.md tutorial/08-texts.md guides/deploy.md
+    guides/experts.md guides/published-weights.md guides/python.md guides/sweeps.md runs.md""".split(),
+    pytest.mark.slow,
+)
 
 
 def prose(page: Path) -> str:
@@ -98,8 +104,15 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     assert not re.findall(r"(?:src|href)=\"https?://[^\"]*\.(?:js|css|woff2?)", home), "the site asks another host"
 
 
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG.get(name, ())) for name in RUN])
 def test_the_blocks_of_a_page_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "specs").symlink_to(CHECKOUT / "specs")
     run_page(DOCS / name)
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_page_has_sound_specs_and_commands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "specs").symlink_to(CHECKOUT / "specs")
+    check_page(DOCS / name)

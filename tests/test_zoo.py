@@ -82,6 +82,7 @@ def test_it_computes_what_plain_torch_does_with_the_same_weights(name: str) -> N
     torch.testing.assert_close(model(image), expected, atol=1e-10, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["expert_choice", pytest.param("soft_moe", marks=pytest.mark.slow)])
 def test_it_learns_and_is_exported(name: str, tmp_path: Path) -> None:
     few = {"model.depth": 1, "model.dim": 16, "data.limit": 300, "train.epochs": 2}

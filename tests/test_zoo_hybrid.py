@@ -253,6 +253,7 @@ def test_a_published_checkpoint_computes_what_plain_torch_does(hub: str, folder:
 # ---------------------------------------------------------------- steps
 
 
+@pytest.mark.some(1)
 def test_steps_give_what_the_whole_sequence_gives(hub: str, folder: Path) -> None:
     with torch.no_grad():
         agree(begin(folder, hub))

@@ -147,6 +147,7 @@ def rotated(x: Tensor, base: float = 1e6) -> Tensor:
     return torch.cat((turned.real, turned.imag), -1)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("hub", CONFIGS)
 def test_a_published_checkpoint_computes_what_plain_torch_does(hub: str, tmp_path: Path) -> None:
     tensors = published(hub)
@@ -157,6 +158,7 @@ def test_a_published_checkpoint_computes_what_plain_torch_does(hub: str, tmp_pat
     torch.testing.assert_close(model(WORDS), expected, atol=1e-8, rtol=1e-8)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("pools", ["stored", "modules"])
 def test_a_run_of_no_epochs_has_the_weights_of_a_published_folder(pools: str, tmp_path: Path) -> None:
     tensors = published("qwen3")

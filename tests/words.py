@@ -6,9 +6,10 @@ python -m tests.words [FOLDER…]
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 FOLDERS = ("modgraph", "grammar", "export", "benchmarks", "editors", "docs", "tests")
@@ -32,15 +33,16 @@ def replaced_words() -> frozenset[str]:
     return frozenset(word.strip() for row in rows for word in row.split(","))
 
 
+@functools.cache
 def split_name(name: str) -> list[str]:
     """The words of an identifier: `find_tokensOf` is find, tokens, of."""
     parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", HELD_OUT.sub("heldout", name))
     return [part.lower() for part in parts]
 
 
-def identifiers(tree: ast.AST) -> Iterator[tuple[str, int]]:
+def identifiers(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, int]]:
     """What a file defines: functions, classes, parameters, variables, attributes and names that imports give."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name, node.lineno
@@ -50,19 +52,19 @@ def identifiers(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
 
 
-def messages(tree: ast.AST, path: Path) -> Iterator[tuple[str, int]]:
+def messages(nodes: Sequence[ast.AST], path: Path) -> Iterator[tuple[str, int]]:
     """The texts that a user reads: strings, but for docstrings, of files of errors and of commands."""
     if path.parts[0] == "tests" or ("errors" not in (path.stem, path.parent.name) and "cli" not in path.parts):
         return
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.value, node.lineno
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+def functions(nodes: Sequence[ast.AST]) -> Iterator[ast.FunctionDef]:
     """The functions and methods of a file, but for properties and those that Python or torch names."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef) and not any(
             "property" in ast.unparse(each) for each in node.decorator_list
         ):
@@ -89,16 +91,16 @@ def find_words(root: Path, folders: tuple[str, ...] = FOLDERS) -> Iterator[str]:
             yield f"{place}: the file is called {word!r}"
         if path.suffix != ".py" or path.parent.name == "golden":  # written by the compiler, with names of specs
             continue
-        tree = ast.parse(path.read_text())
-        for name, line in dict.fromkeys(identifiers(tree)):
-            for word in sorted(replaced & {*split_name(name)}):
+        nodes = [*ast.walk(ast.parse(path.read_text()))]
+        for name, line in dict.fromkeys(identifiers(nodes)):
+            for word in sorted(replaced.intersection(split_name(name))):
                 yield f"{place}:{line}: {name} says {word!r}"
-        for text, line in messages(tree, place):
+        for text, line in messages(nodes, place):
             for word in sorted(replaced & {*re.findall(r"[a-z]+", text.lower())}):
                 yield f"{place}:{line}: a message says {word!r}"
         if place.parts[0] in CODE:
             yield from (
-                f"{place}:{each.lineno}: {each.name}() is no verb" for each in functions(tree) if is_no_verb(each.name)
+                f"{place}:{each.lineno}: {each.name}() is no verb" for each in functions(nodes) if is_no_verb(each.name)
             )
 
 

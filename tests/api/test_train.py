@@ -130,6 +130,7 @@ def test_a_run_traces_its_routers_on_its_own_data_and_on_others(routed: modgraph
     assert len(traced._repr_html_()) < 300_000
 
 
+@pytest.mark.slow
 def test_a_run_exports_a_bundle_that_agrees(routed: modgraph.Run, tmp_path: Path) -> None:
     report = modgraph.export(routed, tmp_path / "m.onnx")
     assert "agrees with torch" in str(report)

@@ -19,9 +19,9 @@ PARTS = 20
 
 
 def test_damaged_graphs_are_unreadable_or_usable() -> None:
-    outcomes = [judge(n) for n in range(400)]
-    assert outcomes.count("unreadable") > 300
-    assert outcomes.count("read") > 5
+    outcomes = [judge(n) for n in range(150)]
+    assert outcomes.count("unreadable") > 110
+    assert outcomes.count("read") > 1
 
 
 LYING = """model lying(n=2) {

@@ -174,6 +174,7 @@ def test_gradients_of_a_batch_are_the_mean_of_those_of_its_sequences(lengths: li
         torch.testing.assert_close(found, torch.stack(each).mean(0), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("trace_once")
 def test_a_bundle_gives_a_sequence_in_a_batch_what_it_gives_by_itself(tmp_path: Path, trace_once: Trace) -> None:
     model = model_of("mt_rmn of one layer").float()

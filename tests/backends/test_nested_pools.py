@@ -150,6 +150,7 @@ model digits(hidden=8, added=0) {
 """
 
 
+@pytest.mark.slow
 def test_a_run_learns_is_exported_and_goes_on_with_more_outer_modules(tmp_path: Path) -> None:
     spec = lay_out_run(tmp_path)
     spec.write_text(SPEC)

@@ -147,6 +147,7 @@ def test_what_is_wrong_with_a_bundle_is_reported(bundle: Path, capsys: Printed, 
     assert code == 1 and WRONG[words] in err and out == "", err
 
 
+@pytest.mark.slow
 def test_a_bundle_that_cannot_continue_says_how_to_export_it(trained: Path, tmp_path: Path, capsys: Printed) -> None:
     plain, untraced = tmp_path / "plain.onnx", tmp_path / "untraced.onnx"
     main(["export", str(trained), "-o", str(plain), "--quiet"])

@@ -112,7 +112,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, str], list[str]], tuple[str, ...]]] = 
 }
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(3)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_file_that_is_not_ours_stays_unless_forced_and_one_that_is_goes(

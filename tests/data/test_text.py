@@ -98,6 +98,7 @@ def test_an_axis_of_a_fixed_length_has_only_whole_windows(files: dict[str, str])
     assert "time_length" not in values
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("validation", "test"), [(0.05, 0.05), (0.2, 0.1), (0, 0.3)])
 def test_splits_are_cut_by_position(validation: float, test: float) -> None:
     data = Text(validation_fraction=validation, test_fraction=test, window=50)

@@ -31,11 +31,21 @@ def messages_in(path: Path) -> dict[str, Any]:
     return {name: each for name, each in known.items() if isinstance(each, type) and issubclass(each, Diagnostic)}
 
 
+def name_of(called: ast.expr) -> str:
+    """What a call names, `module.Name` or `Name`; nothing else makes a message."""
+    match called:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            return f"{module}.{name}"
+    return ""
+
+
 def made() -> Iterator[tuple[str, type[Diagnostic], list[str | None]]]:
     for path, text in SOURCES.items():
         known = messages_in(path)
         for tree in ast.walk(ast.parse(text)):
-            if isinstance(tree, ast.Call) and (message := known.get(ast.unparse(tree.func))):
+            if isinstance(tree, ast.Call) and (message := known.get(name_of(tree.func))):
                 yield f"{path}:{tree.lineno}", message, [each.arg for each in tree.keywords]
 
 

@@ -160,6 +160,7 @@ model m(hidden=4) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("trace_once")
 def test_modules_with_states_of_their_own_are_exported(tmp_path: Path) -> None:
     """Independent mechanisms (Goyal et al., 2021): each has its own state, all see the same word."""

@@ -84,6 +84,7 @@ QUICK = ("blocks of nothing", "lists doubled")
 SLOWER = [pytest.param(name, marks=pytest.mark.slow) for name in TEXTS if name not in QUICK]
 
 
+@pytest.mark.some(20)
 @pytest.mark.parametrize("name", [*QUICK, *SLOWER])
 def test_no_short_text_takes_without_end(name: str) -> None:
     with bounded_time(HANGS):  # what doubles with each line would take years

@@ -26,7 +26,7 @@ DRAW = {".svg": write_svg, ".dot": write_dot, ".mmd": write_mermaid}
 HOSTILE = '<script>alert(1)</script>"]; x -> y; click n0 "javascript:alert(1)" -->'
 
 
-@pytest.mark.some(11)
+@pytest.mark.some(7)
 @pytest.mark.parametrize("suffix", DRAW)
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_a_spec_is_rendered_as_it_was(path: Path, suffix: str, request: pytest.FixtureRequest) -> None:

@@ -65,7 +65,7 @@ def measured_of(model: Model, batch: int) -> int:
 DEEP = "model example() { input x: float[3, 50, 16] y = x -> attention(2) output y }"
 
 
-@pytest.mark.some(45)
+@pytest.mark.some(30)
 @pytest.mark.parametrize("name", [*OP_EXAMPLES, "attention over outer axes"])
 def test_an_op_keeps_what_it_says(name: str) -> None:
     graph = modgraph.loads(OP_EXAMPLES.get(name, DEEP)).ir
@@ -92,7 +92,7 @@ def _lowerings(part: Part, route: RouteNode) -> list[str]:
     return [lowering for lowering in offered if lowering != "message_passing"]
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(5)
 @pytest.mark.parametrize(("text", "lowering"), [*lowerings()])
 def test_a_route_keeps_what_it_says_in_every_lowering(text: str, lowering: str) -> None:
     graph = modgraph.loads(text).ir
@@ -100,7 +100,7 @@ def test_a_route_keeps_what_it_says_in_every_lowering(text: str, lowering: str) 
     assert near(predicted, measured), (predicted, measured)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("lowering", [None, "masked"])
 @pytest.mark.parametrize("name", NESTED)
 def test_pools_inside_pools_keep_forced_choices(name: str, lowering: str | None) -> None:
@@ -144,7 +144,7 @@ def training(request: pytest.FixtureRequest) -> MeasuredStep:
     return MeasuredStep.of(modgraph.load(f"specs/{name}.mod", **parameters).ir)
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("batch", [1, 32])
 def test_a_step_of_a_spec_takes_the_reported_memory_within_a_fifth(training: MeasuredStep, batch: int) -> None:
     predicted = memory_of(training.graph, TrainingStep(batch), {"time": TIME})
@@ -176,6 +176,7 @@ def test_an_optimizer_adds_its_state(text: str, optimizer: Any, settings: Any, s
     assert near(memory_of(training.graph, step, {"time": TIME}).peak, most)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("precision", ["float64", "bfloat16"])
 def test_a_precision_changes_what_is_kept(precision: str) -> None:
     training = MeasuredStep.of(modgraph.loads(TRANSFORMER).ir)

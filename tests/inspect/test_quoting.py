@@ -149,6 +149,7 @@ def plain() -> Scene:
     return scene_of(modgraph.loads(spec("plain")).ir)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("at", range(4))
 def test_pictures_are_what_they_are_whatever_their_texts(at: int, plain: Scene) -> None:
     text = " ".join(TEXTS[at::4])

@@ -15,6 +15,7 @@ from modgraph.inspect.reference import explain, reference
 load_all()
 
 
+@pytest.mark.some(250)
 @pytest.mark.parametrize(
     "name",
     [

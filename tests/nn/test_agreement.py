@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
@@ -17,6 +17,7 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.nn import Tokens
 from tests.nn.by_router import Given, given_by, messages_of, randomised
+from tests.ordinary_run import some_examples
 
 Array = NDArray[np.float64]
 POOLS = {
@@ -125,7 +126,7 @@ def routing_problems(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", POOLS)
-@settings(max_examples=6, deadline=None)
+@some_examples(12)
 @given(problem=routing_problems())
 def test_every_lowering_equals_message_passing_in_values_and_gradients(kind: str, problem: dict[str, Any]) -> None:
     modules, lowerings = POOLS[kind]

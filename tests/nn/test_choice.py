@@ -160,6 +160,7 @@ def test_modules_taken_by_index_give_what_each_gives_by_itself(modules: str) -> 
     torch.testing.assert_close(picks, torch.cat(separate), atol=1e-10, rtol=0)
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("truncation", [2.0, 0.8])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("V", [2, 5])

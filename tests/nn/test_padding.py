@@ -80,6 +80,7 @@ DEFINED = {
 }
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("router", DEFINED)
 @pytest.mark.parametrize("training", [True, False])
 def test_padding_of_a_router_that_is_text_reaches_nothing(router: str, training: bool) -> None:

@@ -125,6 +125,7 @@ def hold_matrix(run: Callable[..., Any], time: int, columns: int, is_delta: bool
     hold(values[0], values[1], leaves)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("is_delta", [False, True], ids=["outer products", "delta rule"])
 @pytest.mark.parametrize("columns", [1, K], ids=["one gate", "gates of columns"])
 def test_a_recurrence_of_matrices_is_its_loop(columns: int, is_delta: bool) -> None:
@@ -139,6 +140,7 @@ def test_equal_keys_cancel_nothing() -> None:
     torch.testing.assert_close(matrix_recurrence._invert(lower), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("equation", ["...vk,...k->...v", "...hvk,...hk->...hv", "...hkv,...hk->...hv"])
 def test_products_of_matrices_and_vectors_are_einsums(equation: str) -> None:
     shapes = {"h": 2, "v": 3, "k": 4}

@@ -107,7 +107,7 @@ def routed(graph: Graph) -> tuple[str, tuple[str, ...]]:
     return router.name, tuple(each.name for each in router.lowerings(part.facts_of(route)))
 
 
-@pytest.mark.some(14)
+@pytest.mark.some(9)
 @settings(max_examples=3, deadline=None)
 @given(filling=st.sampled_from([0.0, float("nan"), float("inf")]), seed=st.integers(0, 99), training=st.booleans())
 @pytest.mark.parametrize("weights", SPARSE)
@@ -252,6 +252,7 @@ def test_a_long_chain_of_products_is_followed_once() -> None:
         assert routed(modgraph.loads(text).ir)[0] == name
 
 
+@pytest.mark.slow
 def test_what_chance_and_gates_choose_in_training_is_fixed_in_a_bundle(tmp_path: Path) -> None:
     text = f"""model m() {{ input x: float[time, 6] pool p[4] = linear(3) -> tanh pool q[4] = linear(3) -> tanh
       s = x -> linear(q) w = {SPARSE["straight"]} y = x -> q by w v = {SPARSE["slots product"]} z = x -> p by v

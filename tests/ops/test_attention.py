@@ -184,6 +184,7 @@ def test_macs_are_those_of_the_maps_and_of_queries_with_keys_and_shares_with_val
     assert modgraph.loads(text).cost().parameters == 12 * 8 + 12 + 2 * (6 * 6 + 6) + 8 * 12 + 8
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("trace_once")
 def test_two_outer_axes_agree_in_onnx_runtime(tmp_path: Path) -> None:
     inputs = "input x: float[time, 2, 5, 8] input k: float[time, 2, 7, 8] input s: float[time, 2, 5, 7] "

@@ -153,6 +153,7 @@ def test_a_call_picks_its_lowering_by_its_numbers_of_edges_and_nodes() -> None:
         torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.slow
 def test_a_bundle_takes_numbers_of_nodes_and_edges_that_no_trace_has(tmp_path: Path) -> None:
     (tmp_path / "m.mod").write_text(f"model m() {{ {EVERYTHING} }}", encoding="utf-8")
     path = str(tmp_path / "m.onnx")

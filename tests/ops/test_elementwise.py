@@ -85,6 +85,7 @@ DIFFERENTIABLE = [
 ]
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("text", [*DIFFERENTIABLE, "a / b", "2 / b", "a ** 2 / c", "(a ** 2) ** 0.25"])
 def test_a_gradient_is_that_of_finite_differences(text: str) -> None:
     model = modgraph.loads(f"model m() {{ {INPUTS} y = {text} output y }}").build().double()

@@ -48,6 +48,7 @@ def test_each_is_the_function_of_torch_over_any_outer_axes(text: str) -> None:
     torch.testing.assert_close(*gradients, msg=f"gradients of {text}", rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_runtime_and_source_compute_the_same(tmp_path: Path) -> None:
     lines = " ".join(f"y{at} = x -> {text} output y{at}" for at, text in enumerate(CASES))
     model = modgraph.loads(f"model m() {{ input x: float[4, 9, 7] {lines} }}").build(seed=0)

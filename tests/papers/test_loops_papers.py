@@ -87,6 +87,7 @@ def test_no_example_is_computed_in_a_round_that_it_does_not_need(paper: Any, tra
         assert count_examples(model, paper.__name__, {name: x}) == needed, f"bias {bias}: {rounds}"
 
 
+@pytest.mark.some(1)
 @each_paper
 def test_some_steps_learn_and_pondering_less_is_learnt_too(paper: Any) -> None:
     def train(cost: float) -> tuple[list[float], float]:
@@ -132,6 +133,7 @@ def test_its_source_agrees_at_other_lengths(paper: Any, monkeypatch: pytest.Monk
             torch.testing.assert_close(found[label][there], value[there], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", [PAPERS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in PAPERS[1:])])
 def test_its_bundle_agrees_at_lengths_and_batches_that_nobody_traced(paper: Any, tmp_path: Path) -> None:
     model, _ = built_to_vary(paper.__name__)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -19,6 +19,7 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.ir import OpNode, Result
 from modgraph.ops.situation import GumbelNoise
+from tests.ordinary_run import some_examples
 from tests.papers.mt_rmn_in_numpy import MTRMN, Array
 
 SPEC, STANDALONE = "specs/mt_rmn.mod", "tests/papers/mt_rmn_standalone.mod"
@@ -173,7 +174,7 @@ def noise_of(
     return results[: len(wanted)], found
 
 
-@settings(max_examples=6, deadline=None)
+@some_examples(12)
 @given(seed=st.integers(0, 1000), variant=st.sampled_from(VARIANTS), temperature=st.sampled_from([0.5, 1.0, 20.0]))
 def test_gates_learn_as_their_softmax_at_a_temperature_does(
     seed: int, variant: dict[str, Any], temperature: float

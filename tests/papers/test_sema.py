@@ -58,6 +58,7 @@ BY_HAND = {
 }
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("name", "value"), BY_HAND)
 def test_adapters_have_the_weights_that_are_counted_by_hand(name: str, value: str) -> None:
     assert trained(**{name: value}) - trained() == 12 * (BY_HAND[name, value] - BY_HAND["variant", "bottleneck"])
@@ -107,7 +108,7 @@ VARIANTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("settings", VARIANTS, ids=lambda each: "-".join(map(str, each.values())) or "soft")
 def test_the_model_computes_what_numpy_does(settings: dict[str, Any]) -> None:
     model, images = model_of(**settings).eval(), images_of(2)
@@ -181,6 +182,7 @@ def test_only_descriptors_are_taught_by_their_losses() -> None:
     assert taught == {name for name, _ in model.named_parameters() if ".descriptor." in name}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("weight", [1.0, 0.25])
 def test_a_descriptors_loss_is_that_of_the_newest_and_its_gradient_that_of_all(weight: float) -> None:
     """Block 1 has grown, so that its first descriptor is frozen; all of block 2 is. Compared with numpy."""
@@ -259,6 +261,7 @@ def test_images_of_the_kind_that_was_learned_do_not_fire_and_shifted_ones_do() -
 # ---------------------------------------------------------------- bundles
 
 
+@pytest.mark.slow
 def test_without_it_descriptors_are_left_out() -> None:
     model = model_of()
     plain, routing, novelty = exportable(model)

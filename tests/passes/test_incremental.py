@@ -138,6 +138,7 @@ def test_steps_share_the_weights_of_the_model_stored_ones_too() -> None:
             torch.testing.assert_close(step(tokens).outputs["y"], model(tokens))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["specs/story", "specs/zoo/mixtral", "tests/papers/linear_biases"])
 def test_the_last_token_needs_no_mask_of_keys(name: str) -> None:
     computed = Stepwise(modgraph.load(ROOT / f"{name}.mod").build(seed=0).eval()).model.computed

@@ -207,6 +207,7 @@ def page_data(path: Path) -> Any:
     return json.loads(found[1])
 
 
+@pytest.mark.slow
 def test_the_page_of_a_grown_run_displays_both_graphs_and_marks_what_was_added(run: Path, tmp_path: Path) -> None:
     assert main(["visualize", str(run), "-o", str(tmp_path / "run.html")]) == 0
     data = page_data(tmp_path / "run.html")
@@ -227,6 +228,7 @@ def test_the_page_of_a_grown_run_displays_both_graphs_and_marks_what_was_added(r
     assert len(page_data(tmp_path / "one.html")["panes"]) == 1
 
 
+@pytest.mark.slow
 def test_a_trace_reports_growth_and_draws_it(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary = json.loads(answer(capsys, "trace", run, "-o", tmp_path / "x.png", "--view", "growth", "--json"))
     assert summary["growth"] == json.loads(json.dumps(read_growth(RunDirectory(run))))

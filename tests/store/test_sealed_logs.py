@@ -33,11 +33,11 @@ def run(whole: Path, tmp_path: Path) -> RunDirectory:
 
 
 def changes(content: bytes) -> Iterator[tuple[str, bytes | None]]:
-    """Every way to drop, change, add or move one of about eight lines, the first and last included, and no file."""
+    """Every way to drop, change, add or move one of about four lines, the first and last included, and no file."""
     lines = content.splitlines(keepends=True)
     yield "gone", None
     yield "empty", b""
-    for at in sorted({*range(0, len(lines), len(lines) // 8 + 1), len(lines) - 1}):
+    for at in sorted({*range(0, len(lines), len(lines) // 4 + 1), len(lines) - 1}):
         line = lines[at]
         before, after = lines[:at], lines[at + 1 :]
         yield f"line {at} dropped", b"".join([*before, *after])

@@ -51,7 +51,7 @@ def plan_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Plan]
     return plan
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_committed_sweep_can_be_planned(name: str, plan_file: Callable[[str], Plan]) -> None:
     plan = plan_file(name)
@@ -66,6 +66,7 @@ def test_the_commands_of_the_results_are_those_of_committed_sweeps() -> None:
     assert found <= {*NAMES}, "a command names a sweep that is not there"
 
 
+@pytest.mark.slow
 def test_networks_of_a_sweep_have_equal_parameters(plan_file: Callable[[str], Plan]) -> None:
     counts = {each.label: each.cost["parameters"] for each in plan_file("tagging").points}
     separate = sum(counts.pop(name) for name in ("part of speech", "gender", "number"))

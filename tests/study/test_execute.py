@@ -45,6 +45,7 @@ def test_a_point_is_an_ordinary_run(swept: Path) -> None:
     assert files_of(single) == files_of(swept / "hidden=4,lr=0.01"), "bit for bit, logs and records too"
 
 
+@pytest.mark.slow
 def test_lists_of_a_sweep_file_reach_the_trainings(
     once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
 ) -> None:

@@ -114,7 +114,7 @@ def sequence(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---------------------------------------------------------------- rounds
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("iterations", "options"), [(0, False), (1, True), (4, False), (4, True)])
 def test_the_arrays_are_those_of_algorithm_1_after_each_round(tmp_path: Path, iterations: int, options: bool) -> None:
     run = trained(tmp_path, SPEC, iterations=iterations, options=options)
@@ -137,6 +137,7 @@ def test_the_arrays_are_those_of_algorithm_1_after_each_round(tmp_path: Path, it
             np.testing.assert_allclose(found["p.scores"][at, example], alpha, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_last_round_is_what_the_model_does_and_inputs_stand_next_to_it(digits: Path, tmp_path: Path) -> None:
     run = load_run(digits)
     assert main(["trace", str(digits), "-o", str(tmp_path / "t.npz")]) == 0
@@ -240,6 +241,7 @@ def test_an_input_may_have_any_name(digits: Path) -> None:
         assert found["file"].tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_the_summary_is_written_too(digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", str(digits), "--json", "-o", str(tmp_path / "t.json"), "--split", "train"]) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -327,7 +329,7 @@ def test_any_number_of_modules_and_rounds_is_rendered(tmp_path: Path, modules: i
     assert shape[1] > 120 * (1 + min(max(iterations, 1), 8))
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("suffix", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
 )

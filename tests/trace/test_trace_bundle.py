@@ -69,6 +69,7 @@ def test_a_bundle_records_what_its_run_does(bundles: Path, name: str) -> None:
             np.testing.assert_array_equal(found.choice[-1], expected.choice[-1])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_the_summary_of_a_bundle_is_that_of_its_run(bundles: Path, name: str) -> None:
     of_run, of_bundle = (as_json(each) for each in both(bundles, name))
@@ -95,6 +96,7 @@ def assert_close(found: Any, expected: Any) -> None:
         assert found == (pytest.approx(expected, rel=1e-5, abs=LIKE) if isinstance(expected, float) else expected)
 
 
+@pytest.mark.slow
 def test_the_command_says_the_same_of_both(bundles: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["trace", f"{bundles}/transformer/run"]) == 0
@@ -112,6 +114,7 @@ def numbers_of(table: str) -> list[str]:
     return [line for line in table.splitlines() if " by " not in line]
 
 
+@pytest.mark.slow
 def test_arrays_from_a_file_do_as_well(bundles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arrays = dict(np.load(bundles / "transformer" / "data.npz"))
     label = arrays.pop("label")

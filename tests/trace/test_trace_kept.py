@@ -62,6 +62,7 @@ def test_a_trace_is_left_in_the_run(run: Path, capsys: pytest.CaptureFixture[str
     assert sorted(path.name for path in (run / "trace").iterdir()) == sorted(f"{view}.png" for view in kept.pictures)
 
 
+@pytest.mark.slow
 def test_what_is_there_already_is_not_rendered_again(traced: Path) -> None:
     before = (traced / "trace.json").stat().st_mtime_ns
     assert main(["trace", str(traced), "--examples", "2"]) == 0
@@ -93,6 +94,7 @@ def test_a_run_with_a_trace_is_still_a_run(traced: Path, once: Path, capsys: pyt
         pass
 
 
+@pytest.mark.slow
 def test_a_trace_of_before_further_training_is_stale(tmp_path: Path, once: Path) -> None:
     run = tmp_path / "run"
     spec, recipe = once.parent / "net.mod", once.parent / "net.yaml"
@@ -112,7 +114,7 @@ def test_a_trace_of_before_further_training_is_stale(tmp_path: Path, once: Path)
     assert (kept_in(run).stale, kept_in(run).content["step"]) == (False, 8)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("text", "code"), [("{", "MG835"), ("[1]", "MG835"), ("{}", "MG835"), (None, "MG630")])
 def test_a_damaged_trace_and_one_of_a_newer_format_are_reported(run: Path, text: str | None, code: str) -> None:
     newer = {"modgraph": "9", "split": "test", "routes": {}, "format": 99}
@@ -133,6 +135,7 @@ def test_a_trace_that_was_edited_is_reported(traced: Path) -> None:
     assert (traced / "trace.json").read_text() == text
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["trace.json", "trace/places.png"])
 def test_what_somebody_else_has_put_there_stays(run: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = run / name
@@ -145,6 +148,7 @@ def test_what_somebody_else_has_put_there_stays(run: Path, name: str, capsys: py
     assert path.read_bytes() != b"mine"
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_to_is_a_warning(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +160,7 @@ def test_a_folder_that_cannot_be_written_to_is_a_warning(
     assert read_trace(RunDirectory(run)) is None
 
 
+@pytest.mark.slow
 def test_a_trace_whose_pictures_cannot_be_written_is_none(traced: Path) -> None:
     """The one that was there is gone by then: its pictures are not all its own any more."""
     (traced / "trace" / "paths.png").unlink()

@@ -76,6 +76,7 @@ def logits_of(run: Path, trace: Trace, route: str) -> NDArray[np.float64]:
 # ---------------------------------------------------------------- places
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("route", ROUTES)
 def test_the_expert_of_a_place_is_the_one_with_the_largest_logit(run: Path, route: str) -> None:
     trace = trace_run(load_run(run), route=route, examples=6)
@@ -85,6 +86,7 @@ def test_the_expert_of_a_place_is_the_one_with_the_largest_logit(run: Path, rout
     np.testing.assert_array_equal(maps.choice[..., 0], expected)
 
 
+@pytest.mark.slow
 def test_of_several_experts_the_one_of_the_largest_gate_is_first(two: Path) -> None:
     trace = trace_run(load_run(two), route=ROUTES[0], examples=6)
     (maps,) = make_maps(trace)
@@ -92,6 +94,7 @@ def test_of_several_experts_the_one_of_the_largest_gate_is_first(two: Path) -> N
     np.testing.assert_array_equal(maps.choice, expected)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("k", [1, 2])
 def test_every_place_has_the_colour_of_its_expert(run: Path, two: Path, k: int) -> None:
     trace = trace_run(load_run(run if k == 1 else two), split="train", route=ROUTES[1], examples=2)
@@ -145,6 +148,7 @@ def test_the_summary_has_groups_and_training(run: Path) -> None:
 # ---------------------------------------------------------------- training
 
 
+@pytest.mark.slow
 def test_the_use_of_an_epoch_is_that_of_the_tokens_it_saw(tmp_path: Path) -> None:
     """Weights that hardly move, no noise, and each example once: the epoch's use is what a trace of them counts."""
     still = {"train__optimizer": "sgd", "train__optimizer__lr": 1e-12, "noise": 0.0, "train__by": None}
@@ -155,6 +159,7 @@ def test_the_use_of_an_epoch_is_that_of_the_tokens_it_saw(tmp_path: Path) -> Non
         np.testing.assert_allclose(trace.history[route.name], counted[None], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_use_of_an_interrupted_training_is_that_of_one_that_was_not(run: Path, tmp_path: Path) -> None:
     path = trained(tmp_path / "run", train__checkpoint_every=2, train__keep=99)
     for file in (path / "checkpoints").iterdir():
@@ -182,7 +187,7 @@ def test_a_log_that_was_cut_off_gives_what_it_has(run: Path, tmp_path: Path) -> 
 HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("view", "suffix"), [("places", "png"), ("places", "svg"), ("groups", "pdf"), ("training", "svg")]
 )
@@ -193,6 +198,7 @@ def test_views_are_written_by_suffix(two: Path, traced_again: Trace, tmp_path: P
     assert path.read_bytes() == draw(view, traced_again, path.suffix, examples=2)
 
 
+@pytest.mark.slow
 def test_pictures_grow_with_what_they_show(run: Path) -> None:
     trace = trace_run(load_run(run), split="validation")
     one = replace(trace, routes=trace.routes[:1])
@@ -222,6 +228,7 @@ def test_what_a_view_lacks_is_reported(run: Path, monkeypatch: pytest.MonkeyPatc
         assert caught.value.diagnostics[0].code == code
 
 
+@pytest.mark.slow
 def test_the_summary_in_a_file_is_json(run: Path, tmp_path: Path) -> None:
     assert main(["trace", str(run), "-o", str(tmp_path / "t.json"), "--split", "validation"]) == 0
     record = json.loads((tmp_path / "t.json").read_text())

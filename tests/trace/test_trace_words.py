@@ -139,6 +139,7 @@ def _linear(weights: Any, name: str, x: Any) -> Any:
     return weights[f"{name}.weight"] @ x + weights[f"{name}.bias"]
 
 
+@pytest.mark.some(2)
 def test_the_summary_is_what_is_measured_on_the_split(run: Path) -> None:
     """All of its examples are traced, so use and entropy are the metrics of training and evaluation."""
     trace = traced(run, split="test")
@@ -148,6 +149,7 @@ def test_the_summary_is_what_is_measured_on_the_split(run: Path) -> None:
     assert found["use"] == pytest.approx([metrics[f"use.{j}"] for j in range(3)], abs=1e-6)
 
 
+@pytest.mark.some(2)
 def test_arrays_have_an_axis_of_time(run: Path, tmp_path: Path) -> None:
     assert main(["trace", str(run), "-o", str(tmp_path / "t.npz"), "--examples", "9", "--split", "test"]) == 0
     found = np.load(tmp_path / "t.npz")
@@ -190,6 +192,7 @@ def test_typical_words_are_counted_right(run: Path) -> None:
             assert any("{before} {word} {behind}".format(**each).strip() in line for line in text)
 
 
+@pytest.mark.some(2)
 def test_words_stand_in_the_table_and_the_summary(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", str(run), "--json", "--split", "test"]) == 0
     words = json.loads(capsys.readouterr().out)["routes"][ROUTE]["words"]
@@ -265,6 +268,7 @@ def test_views_are_rendered_the_same_each_time(
     assert path.read_bytes() == draw(view, traced_again, path.suffix)
 
 
+@pytest.mark.some(2)
 def test_entropies_over_the_training_are_those_that_were_logged(run: Path, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     logged = [[line["H_a"], line["H_b"]] for line in lines if line["split"] == "train"]

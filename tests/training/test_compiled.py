@@ -94,6 +94,7 @@ def stepped(module: nn.Module, model: Model, batch: dict[str, Tensor]) -> dict[s
     return {name: each.detach().clone() for name, each in (losses | gradients).items()}
 
 
+@pytest.mark.slow
 def test_rounds_of_one_definition_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counter = CompileCounterWithBackend("aot_eager")
     monkeypatch.setattr("modgraph.training.compiled.BACKEND", counter)

@@ -195,6 +195,7 @@ def test_novelty_is_a_mean_over_what_is_no_padding() -> None:
     assert found.novelty["p.growth"] == [pytest.approx(expected, rel=1e-5)]
 
 
+@pytest.mark.slow
 def test_nothing_grows_but_classes_where_nothing_is_to(tmp_path: Path) -> None:
     """What is named goes on learning all the same."""
     run = trained(tmp_path, expand="never", learns=["head.*"])

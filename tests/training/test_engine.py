@@ -172,6 +172,7 @@ def test_ignored_labels_and_class_weights_are_as_if_computed_by_hand(spec: Path,
     assert metrics["test.accuracy"] == pytest.approx(right)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("precision", ["bfloat16", "float64"])
 def test_other_precisions_learn_too_and_leave_float32_models(spec: Path, tmp_path: Path, precision: str) -> None:
     metrics = begin(spec, tmp_path / "run", train__precision=precision, train__epochs=15)

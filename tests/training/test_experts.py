@@ -85,6 +85,7 @@ def go_on_in(run: Path, processes: int, **overrides: Any) -> None:
         with_forks("--resume", run, *settings, processes=processes)
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives_and_one_goes_on_from_where_they_were(routed: Path, tmp_path: Path) -> None:
     begin(routed, tmp_path / "one")
     with_forks(routed, "--out", tmp_path / "two", "-s", f"{EXPERTS}=2")

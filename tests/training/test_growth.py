@@ -29,7 +29,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("tune", [False, True])
 @pytest.mark.parametrize("added", [0, 2])
 def test_old_weights_stay_and_new_ones_learn(trained: Path, tmp_path: Path, added: int, tune: bool) -> None:

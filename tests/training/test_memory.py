@@ -33,6 +33,7 @@ def memory_of(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
+@pytest.mark.slow
 def test_a_batch_that_no_memory_holds_is_reported_with_its_size(spec: Path, tmp_path: Path) -> None:
     """Examples are taken as often as the batch needs them."""
     spec.write_text(spec.read_text().replace("float[1, 8, 8]", "float[64, 1024]"))

@@ -315,7 +315,7 @@ MONSTERS = {
 }  # fmt: skip
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("kind", MONSTERS)
 def test_aliases_are_bounded_and_reported_at_their_place(tmp_path: Path, kind: str) -> None:
     text, words, sign = MONSTERS[kind]
@@ -330,7 +330,7 @@ def test_aliases_are_bounded_and_reported_at_their_place(tmp_path: Path, kind: s
 
 
 def test_a_long_number_with_many_aliases_costs_nothing(tmp_path: Path) -> None:
-    text = f"data: {{name: npz, train: x, seed: &n {NUMBER}.5}}\nmodel: {{list: [{'*n, ' * 30_000}]}}"
+    text = f"data: {{name: npz, train: x, seed: &n {NUMBER}.5}}\nmodel: {{list: [{'*n, ' * 8_000}]}}"
     with count_calls() as work, pytest.raises(ModgraphError, match="must be a whole number"):
         read_recipe(recipe_of(tmp_path, text))
     assert work.calls < MOST_CALLS
@@ -361,7 +361,7 @@ train:
     assert [(each.ignore, each.missing) for each in labels.values()] == [(1, True), (2, True), (3, True)]
 
 
-@some_examples(200)
+@some_examples(80)
 @given(content=st.one_of(st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_any_file_gives_a_recipe_or_messages(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = recipe_of(tmp_path_factory.mktemp("recipe"), content)
@@ -379,7 +379,7 @@ CONSTANTS = st.recursive(
 )
 
 
-@some_examples(100)
+@some_examples(60)
 @given(CONSTANTS | st.builds(range, st.integers(-9, 9), st.integers(-9, 9)))
 def test_every_constant_that_a_parameter_can_be_reads_back(value: object) -> None:
     wanted = tuple(value) if isinstance(value, range) else value

@@ -112,6 +112,7 @@ def test_a_damaged_checkpoint_is_refused_by_name(spec: Path, tmp_path: Path, dam
     assert caught.value.diagnostics[0].code == "MG603"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("limit", [300, 1500, 8000])
 def test_a_disk_that_is_full_loses_nothing(spec: Path, tmp_path: Path, limit: int) -> None:
     """No file can grow beyond some bytes: as a new run is laid out, in its logs, in its checkpoints."""

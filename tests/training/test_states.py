@@ -191,6 +191,7 @@ def test_a_step_is_made_with_its_own_value_and_one_written_into_the_spec_makes_t
         assert torch.equal(weight, found[1][name]), name
 
 
+@pytest.mark.slow
 def test_in_a_later_phase_a_schedule_begins_anew(tmp_path: Path) -> None:
     """Also of a state that is frozen by then: it is a setting of the training."""
     spec = continual_runs.lay_out_run(tmp_path)

@@ -84,6 +84,7 @@ def test_checkpoints_have_the_same_names_and_numbers(small: Path) -> None:
     assert_same(after, other)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("pools", ["stored", "modules"])
 def test_a_training_goes_on_with_the_other_storage(small: Path, pools: str) -> None:
     other = {"stored": "modules", "modules": "stored"}[pools]

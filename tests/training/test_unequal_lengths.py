@@ -87,7 +87,7 @@ def test_a_run_is_the_same_however_much_padding_its_files_have(tagger: Path, tmp
 def test_a_run_in_buckets_goes_on_from_any_step(tagger: Path, tmp_path: Path) -> None:
     overrides = {"train__bucket": 3}
     expected = begin(tagger, tmp_path / "whole", **overrides)
-    for step in (1, 4, 9):
+    for step in (1, 9):
         broken = tmp_path / f"broken{step}"
         with pytest.raises(KeyboardInterrupt), start_run(str(tagger), None, dotted(overrides), str(broken)) as engine:
             interrupt_at(engine, step)

@@ -51,6 +51,7 @@ def waits_of_a_step(engine: Engine) -> Counter[str]:
     return Counter(waits.found)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("spec", "expected"), [("smn", Counter()), ("gmoe_digits", SIZES), ("mt_rmn", Counter())])
 def test_a_step_waits_only_for_the_sizes_of_slices(
     spec: str, expected: Counter[str], series: Path, tmp_path: Path
@@ -178,6 +179,7 @@ SEVERAL: dict[str, dict[str, int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expected", [{"zoo/mixtral bfloat16": {}}, pytest.param(SEVERAL, marks=pytest.mark.slow)])
 def test_a_step_on_an_accelerator_waits_for_nothing_but_sizes(expected: dict[str, Any], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.pretend", str(tmp_path), *expected]

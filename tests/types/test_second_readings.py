@@ -100,6 +100,7 @@ def test_padding_is_read_along_neither_reading(model: Model) -> None:
         torch.testing.assert_close(clean[at, :end], soiled[at, :end], rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_an_export_traces_no_length_and_has_one_dimension_for_both(tmp_path: Path, traces: Path) -> None:
     model = loads(ATTENTION).build(seed=3)
     with shared_traces(traces):

@@ -292,6 +292,7 @@ def test_what_is_damaged_or_missing_is_reported(
         page.close()
 
 
+@pytest.mark.slow
 def test_a_page_that_no_server_gave_asks_for_one(browser: Browser, images: Path) -> None:
     page = browser.new_page()
     page.goto((images / "index.html").as_uri())

@@ -48,7 +48,7 @@ def agree(model: modgraph.Model, path: Path, sizes: tuple[int, ...] = (1, 3, 64)
             assert np.abs(found[name] - theirs.numpy()).max() <= 1e-5 * scale, (name, size)
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(6)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("name", EXPORTED)
 def test_every_op_and_router_computes_the_same_in_onnx_runtime(name: str, tmp_path: Path) -> None:
@@ -86,6 +86,7 @@ def pairs(uses: tuple[str, ...], along: tuple[str, ...]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("op", [pytest.param(op, marks=[] if op == "contract" else pytest.mark.slow) for op in PAIRS])
 def test_operands_may_stand_in_any_order(op: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -156,6 +157,7 @@ ORDINARY = {
 }
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ORDINARY)
 def test_ordinary_networks_agree_with_weights_and_statistics_as_trained(name: str, tmp_path: Path) -> None:
     model = modgraph.loads(f"model m() {{ {ORDINARY[name]} }}").build().train()
@@ -179,7 +181,7 @@ def test_a_transformer_agrees_whichever_lowering_it_was_trained_in(lowering: str
     agree(model, tmp_path / "t.onnx")
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2])
 def test_experts_agree_whichever_lowering_they_were_trained_in(k: int, tmp_path: Path) -> None:
     model = modgraph.load("specs/gmoe_digits.mod", k=k, depth=1, sparse=[0], experts=3).build()
@@ -189,7 +191,7 @@ def test_experts_agree_whichever_lowering_they_were_trained_in(k: int, tmp_path:
     agree(model, tmp_path / "g.onnx")
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("lowering", ["grouped", "per_module", "message_passing"])
 @pytest.mark.parametrize("router", ["cosine(k=2, noise=0.3, capacity=1.5)", "linear(k=1)"])

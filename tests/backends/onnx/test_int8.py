@@ -145,7 +145,7 @@ ROUNDED = {
 SLOW = ("two scans",)  # everything in it is in another
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in ROUNDED]
@@ -238,6 +238,7 @@ model m() {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("trace_once")
 def test_weights_gathered_by_index_are_stored_in_bytes(tmp_path: Path) -> None:
     model = modgraph.loads(GATHERED).build()
@@ -280,6 +281,7 @@ def test_what_only_a_choice_depends_on_stays_float(tmp_path: Path) -> None:
 # ------------------------------------------------------------ one token after another
 
 
+@pytest.mark.slow
 def test_a_stepwise_bundle_writes_what_its_manifest_says(tmp_path: Path, traces: Path) -> None:
     model = build_writer()
     words = np.random.default_rng(0).integers(0, 12, (5, 10))

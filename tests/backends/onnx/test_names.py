@@ -32,6 +32,7 @@ CALLED = {
 }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("case", CALLED)
 def test_inputs_and_outputs_have_the_names_of_the_spec(case: str, tmp_path: Path) -> None:
     model = modgraph.loads(f"model m() {{ {CALLED[case]} }}").build().eval()

@@ -46,6 +46,7 @@ def nodes_of(path: Path) -> list[onnx.NodeProto]:
     return list(onnx.load(path).graph.node)
 
 
+@pytest.mark.some(1)
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("k", [1, 2])
 def test_a_gru_with_a_routed_candidate_is_one_scan_that_computes_only_its_choice(k: int, tmp_path: Path) -> None:
@@ -83,6 +84,7 @@ def test_names_of_a_traced_step_are_the_users_to_take(tmp_path: Path) -> None:
     agree(model, tmp_path / "m.onnx")
 
 
+@pytest.mark.slow
 def test_modules_with_more_weights_run_each_on_the_tokens_that_chose_it(tmp_path: Path) -> None:
     model = randomised(modgraph.loads(GRU, k=2, hidden=65), 0.2)  # wide ones that are larger magnify rounding
     modgraph.export(model, tmp_path / "gru.onnx")
@@ -94,6 +96,7 @@ def test_modules_with_more_weights_run_each_on_the_tokens_that_chose_it(tmp_path
     assert len(next(node.output for node in body.node if node.op_type == "Split" and len(node.output) == 3)) == 3
 
 
+@pytest.mark.slow
 def test_two_scans_with_unlike_modules_repeats_and_values_from_outside(tmp_path: Path) -> None:
     model = randomised(modgraph.loads(TWO_SCANS, depth=1))
     report = modgraph.export(model, tmp_path / "two.onnx", routing=True)

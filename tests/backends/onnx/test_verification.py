@@ -146,6 +146,7 @@ def test_a_module_that_no_example_reaches_is_reached_with_modules_in_another_ord
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("trace_once")
 def test_what_differs_in_a_module_that_no_example_reaches_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -195,6 +196,7 @@ def test_the_gap_is_that_of_the_closest_decision() -> None:
     assert gap(choice, scores / 8).tolist() == [0.25 / 8, 0.0], "small scores are taken as they are"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ROUTER_EXAMPLES)
 def test_every_lowering_that_export_may_choose_can_be_exported(name: str, trace_once: Trace) -> None:
     """The definition by message passing is not one of them, where a router has others."""
@@ -328,6 +330,7 @@ def test_an_export_is_a_function_of_the_model(tmp_path: Path) -> None:
     assert model.training
 
 
+@pytest.mark.slow
 def test_an_array_next_to_a_router_is_converted_as_torch_converts_it(tmp_path: Path) -> None:
     text = """model m() { input x: float[5, 4] pool p[4] = linear(4) router r = noisy_top_k(k=1)
       weight w: float[5, p] = normal(0.5) y = x -> p by r u = (x, w -> unit) -> contract output y output u }"""

@@ -99,18 +99,19 @@ def compare(model: Model, backend: str, seeds: int, atol: float, **sizes: int) -
 SOME = ("gmoe_digits", "modular_networks", "modular_networks_lm", "smn")  # one for each kind of router, and a scan
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", [pytest.param(each, marks=[] if each in SOME else pytest.mark.slow) for each in SPECS])
 def test_every_spec_is_one_graph_in_training(name: str) -> None:
     assert compare(small(name, "masked"), "eager", seeds=2, atol=1e-6 if name == "mt_rmn" else 0) == 1
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "lowering"), [("modular_networks", "grouped"), ("modular_networks_lm", "gathered")])
 def test_sparse_lowerings_are_one_graph_for_every_choice(name: str, lowering: str) -> None:
     assert compare(small(name, lowering), "aot_eager", seeds=3, atol=0) == 1
 
 
+@pytest.mark.slow
 def test_another_batch_size_compiles_once_more_and_no_size_after_it() -> None:
     model = small("modular_networks")
     counter = CompileCounterWithBackend("eager")
@@ -148,6 +149,7 @@ def test_compiling_is_one_graph_without_any_setting_for_every_choice() -> None:
         assert counter.frame_count == 1, "the graph breaks, or a batch compiles anew"
 
 
+@pytest.mark.slow
 def test_what_calls_a_model_breaks_at_most_around_it() -> None:
     """A function of the user's is a graph before the model, one of the model, and one behind it."""
     model = small("modular_networks")
@@ -213,6 +215,7 @@ DELTA = """s: float[head=2, 3, 3] {
   yield (s, q) -> contract }"""
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("body", [NUMBERS, pytest.param(DELTA, marks=pytest.mark.slow)], ids=["numbers", "delta rule"])
 def test_linear_recurrences_are_ops_of_the_graph_however_many_steps(body: str) -> None:
     text = f"model m() {{ input x: float[time, 6] scan x -> linear(6) as v with {body} as y output y }}"

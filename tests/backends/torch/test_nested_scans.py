@@ -117,6 +117,7 @@ def test_source_computes_the_same(sentences: Model) -> None:
         torch.testing.assert_close(outputs[name], value, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_a_bundle_agrees_at_lengths_that_nobody_traced(sentences: Model, tmp_path: Path) -> None:
     model = modgraph.loads(SENTENCES).build().eval()
     model.load_state_dict({name: each.float() for name, each in sentences.state_dict().items()})

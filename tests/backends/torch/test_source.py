@@ -116,14 +116,14 @@ def check(model: Model) -> str:
     return source
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", SPECS)
 def test_a_spec_as_source_computes_the_same(name: str) -> None:
     source = check(modgraph.load(f"specs/{name}.mod", **SPECS[name]).build(seed=1))
     assert max(map(len, source.splitlines())) < 200
 
 
-@pytest.mark.some(70)
+@pytest.mark.some(45)
 @pytest.mark.parametrize("text", [*OP_EXAMPLES.values(), *ROUTER_EXAMPLES.values(), *ROUTERS_IN_SCAN.values(), GRU])
 def test_every_op_and_router_as_source_computes_the_same(text: str) -> None:
     check(modgraph.loads(text).build(seed=1))
@@ -134,6 +134,7 @@ def test_lowerings_of_routes_by_weights(lowering: str) -> None:
     check(modgraph.load("specs/smn.mod", iterations=2).build(lowering=lowering))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("lowering", ["gathered", "grouped", "masked", "per_module"])
 def test_lowerings_of_routes_by_choice(lowering: str) -> None:
     check(modgraph.load("specs/modular_networks_lm.mod").build(lowering=lowering))
@@ -233,6 +234,7 @@ def test_names_that_mean_something_else_in_python() -> None:
     check(modgraph.loads(NAMES).build(seed=1))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("labels", ["", ", ignore=2", ", class_weights=[1, 2, 3]", ', reduce="sum"', ", since=1"])
 def test_losses_that_are_no_single_line(labels: str) -> None:
     text = f"loss cross_entropy(y, label{labels}) loss importance(r, s, t)"
@@ -292,7 +294,7 @@ def test_lines_that_need_something_from_elsewhere(place: str) -> None:
 PAPERS = sorted(path.stem for path in Path("tests/papers").glob("*.mod"))
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_paper_as_source_computes_the_same(name: str) -> None:
     check(modgraph.load(f"tests/papers/{name}.mod").build(seed=1, pools="modules"))

@@ -101,6 +101,7 @@ block mixed(dim) {
 """
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("name", SPECS)
 def test_values_derived_from_arrays_are_read_as_often_as_the_spec_says(name: str) -> None:
     ends = "input x: float[3, 4] target goal: float[3, 4]", "output y loss mse(y, goal)"

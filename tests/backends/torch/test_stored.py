@@ -224,6 +224,7 @@ def test_a_graph_says_which_pools_are_stored() -> None:
 # ------------------------------------------------------------ bundles
 
 
+@pytest.mark.slow
 def test_a_bundle_of_many_modules_has_a_tensor_for_each_weight_and_no_node_for_each_module(tmp_path: Any) -> None:
     text = "model m(n=256) { input x: float[3, 8] pool p[n] = linear(4) -> relu -> linear(8) router r = noisy_top_k(2) "
     text += "z = x + (x -> p by r) output z }"

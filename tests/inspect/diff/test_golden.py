@@ -53,7 +53,7 @@ def variant_of(name: str, variant: str, folder: Path) -> Graph:
     return load(folder / spec.name).ir
 
 
-@pytest.mark.some(9)
+@pytest.mark.some(5)
 @pytest.mark.parametrize(("name", "variant"), CASES)
 def test_a_spec_and_a_variant(name: str, variant: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     before, after = load(f"specs/{name}.mod").ir, variant_of(name, variant, tmp_path)
