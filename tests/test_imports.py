@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.examples import AGREEING as SPEC
 
@@ -53,6 +54,9 @@ needs_none_of(*UNUSED, "tensorboard")
 done("train", "m.mod", "--out", "run")
 done("eval", "run")
 needs_none_of(*UNUSED, "onnxruntime")
+"""
+
+EXPORT = """
 done("export", "run", "-o", "m.onnx")
 done("trace", "run", "--route", "p")
 needs_none_of("torch_geometric", "vl_convert")
@@ -65,10 +69,11 @@ assert "torch_geometric" in sys.modules
 """
 
 
-def test_torch_and_torch_geometric_are_imported_where_they_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", pytest.param(EXPORT, marks=pytest.mark.slow)], ids=["trained", "exported"])
+def test_torch_and_torch_geometric_are_imported_where_they_run(more: str, tmp_path: Path) -> None:
     (tmp_path / "m.mod").write_text(SPEC)
     (tmp_path / "m.yaml").write_text(RECIPE)
     np.savez(tmp_path / "data.npz", x=np.zeros((8, 3, 4), np.float32), label=np.arange(8) % 2)
-    code = FRONT_END + TRAINING
+    code = FRONT_END + TRAINING + more
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -26,7 +26,7 @@ from tests.assault.sound import sound
 
 KINDS = (mutated, grown, sound)
 PART = 1000
-SOME = 120  # of the first part, with every run
+SOME = 210  # of the first part, with every run
 LONGEST = 5.0  # seconds of processor time, where they are asserted
 HANGS = 120.0  # seconds of it after which a spec is taken for one without an end
 MEMORY = 500 * 2**20  # beyond what the process has at the start
