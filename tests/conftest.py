@@ -90,9 +90,10 @@ def _has_cuda() -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The tests of a file run in one process, so that what they share is made once."""
+    """The tests of a file run in one process, so that what they share is made once, and files in their order."""
     from xdist.scheduler import LoadFileScheduling
 
+    config.option.loadscopereorder = False
     return LoadFileScheduling(config, log)
 
 
