@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from modgraph.cli import main
 from tests.inspect.browser import quiet_page
@@ -28,19 +28,19 @@ def test_a_heading_leads_to_its_route_and_the_route_back(
 ) -> None:
     with quiet_page(browser, page_file, width, theme) as page:
         page.click("nav [data-tab=charts]")
-        assert page.locator(".charts section").count() == 6
+        expect(page.locator(".charts section")).to_have_count(6)
         page.click(f".charts h2 >> text={ROUTE}")
-        assert page.locator("body").get_attribute("data-tab") == "graph"
+        expect(page.locator("body")).to_have_attribute("data-tab", "graph")
         if width == 400:
             page.click("nav [data-tab=details]")
-        assert "route" in page.inner_text(".panel .chip")
+        expect(page.locator(".panel .chip").first).to_contain_text("route")
         page.click(f".panel >> text=Data: {ROUTE}")
-        assert page.locator(f".charts h2 >> text={ROUTE}").is_visible()
+        expect(page.locator(f".charts h2 >> text={ROUTE}")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_every_map_and_picture_is_rendered(browser: Browser, page_file: Path) -> None:
     with quiet_page(browser, page_file) as page:
         page.click("nav [data-tab=charts]")
-        assert page.locator(".charts figure svg").count() > 10
-        assert page.evaluate("[...document.querySelectorAll('.charts img')].every((image) => image.naturalWidth > 0)")
+        expect(page.locator(".charts figure svg").nth(10)).to_be_attached()
+        page.wait_for_function("[...document.querySelectorAll('.charts img')].every((image) => image.naturalWidth > 0)")

@@ -78,7 +78,7 @@ def started_worker(browser: Browser, folder: Path) -> Iterator[Worker]:
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(f"{address}LICENSE.txt")  # any page of the server
         page.on("console", lambda message: faults.append(message.text))
-        page.evaluate(START)
+        answer_of(page, START)
         yield Worker(page, faults)
         foreign = [url for url in asked if not url.startswith((address, "data:", "blob:"))]
         assert not faults and not foreign, f"faults {faults}, asked for {foreign}"

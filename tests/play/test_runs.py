@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Frame, Page
+from playwright.sync_api import Browser, Frame, Page, expect
 
 from modgraph.cli import main
 from modgraph.play.errors import BadPage, NotAPage
@@ -88,26 +88,26 @@ def test_a_digit_of_the_visitor_changes_the_routing(address: str, browser: Brows
         assert "Run" not in tabs(page), "no run has the model of the first spec"
         assert not page.locator("iframe").count(), "ONNX Runtime is loaded where a run is opened"
         frame = take(page, "seen.mod")
-        assert page.locator(".origin").inner_text() == "This run was trained from this text."
+        expect(page.locator(".origin")).to_have_text("This run was trained from this text.")
         before, runs = last(frame, "outputs"), frame.evaluate("modgraph.last.runs")
         draw(page, frame)
         frame.wait_for_function("(runs) => !modgraph.running && modgraph.last.runs > runs", arg=runs)
         after = last(frame, "outputs")
         gates = [name for name in after if name.endswith(".gates")]
         assert gates and any((before[name] != after[name]).any() for name in gates)
-        assert page.locator(".cm-editor:visible").count() == 1, "one file is in sight"
-        assert "model seen" in page.locator(".cm-editor:visible").inner_text()
+        expect(page.locator(".cm-editor:visible")).to_have_count(1)  # one file is in sight
+        expect(page.locator(".cm-editor:visible")).to_contain_text("model seen")
 
 
 def test_a_language_model_writes_behind_what_one_types(address: str, browser: Browser) -> None:
     with opened_screen(browser, address) as page:
         frame = take(page, "writer.mod")
         assert page.evaluate("[...playground.work.values]") == [["vocabulary", "10"]], "as it was trained"
-        assert page.locator(".origin").inner_text() == "This run was trained from this text."
+        expect(page.locator(".origin")).to_have_text("This run was trained from this text.")
         frame.locator("textarea").fill("the dog sat")
         frame.locator("[data-do=write]").click()
         frame.locator(".writer [role=status]", has_text="a second").wait_for()
-        assert frame.locator(".written .word").count() == 32
+        expect(frame.locator(".written .word")).to_have_count(32)
         assert frame.locator(".written .word sub").count() >= 31, "each word has the module that read it"
 
 
@@ -116,11 +116,11 @@ def test_a_changed_text_says_so_until_the_run_is_opened_again(address: str, brow
         take(page, "seen.mod")
         text, said = str(page.evaluate("playground.work.files.get('seen.mod')")), page.locator(".origin")
         put(page, {"seen.mod": f"# a comment is no change\n{text}"})
-        assert said.inner_text() == "This run was trained from this text."
+        expect(said).to_have_text("This run was trained from this text.")
         put(page, {"seen.mod": text.replace("linear(16)", "linear(24)")})
-        assert "was changed since: this run is of seen.mod as it was trained" in said.inner_text()
+        expect(said).to_contain_text("was changed since: this run is of seen.mod as it was trained")
         put(page, {"seen.mod": text}, experts="4")
-        assert "changed since" in said.inner_text()
+        expect(said).to_contain_text("changed since")
         put(page, {"seen.mod": text.replace("relu", "rellu")})
         said.get_by_text("The text has mistakes").wait_for()
         page.get_by_role("button", name="Open as trained").click()
@@ -133,10 +133,10 @@ def test_a_changed_text_says_so_until_the_run_is_opened_again(address: str, brow
 def test_the_run_is_light_or_dark_as_the_page_is(address: str, browser: Browser) -> None:
     with opened_screen(browser, address, color_scheme="dark") as page:
         frame = take(page, "seen.mod")
-        ground = "getComputedStyle(document.body).backgroundColor"
+        ground, around = (f"getComputedStyle({each}document.body).backgroundColor" for each in ("", "parent."))
         dark = frame.evaluate(ground)
         page.locator("[data-do=theme]").click()
-        assert frame.evaluate(ground) == page.evaluate(ground) != dark
+        frame.wait_for_function(f"(dark) => {ground} !== dark && {ground} === {around}", arg=dark)
 
 
 def change(name: str, act: Callable[[dict[str, Any]], Any]) -> Callable[[Path], Any]:
@@ -231,4 +231,5 @@ def test_hostile_names_in_a_page_inject_nothing(images: Path, browser: Browser, 
         frame = take(screen, "seen.mod")
         show(screen, "graph")
         assert frame.evaluate("window.harm") is None and screen.evaluate("window.harm") is None
-        assert not frame.locator("img").count() and "onerror" in frame.locator(".outputs").inner_text()
+        expect(frame.locator(".outputs")).to_contain_text("onerror")
+        assert not frame.locator("img").count()

@@ -73,7 +73,7 @@ def test_a_mistake_has_the_words_of_the_command_line(
         Path("small.mod").write_text(SPEC.replace("-> relu", "-> relux"))
         main(["check", "small.mod"])
     assert message.text_content() in capsys.readouterr().err, "the caret and the help are those of check"
-    assert page.locator(".cm-lintRange-error").count() == 1, "it is underlined"
+    expect(page.locator(".cm-lintRange-error")).to_have_count(1)  # it is underlined
     expect(page.locator("#view-graph")).to_have_attribute("data-state", "outdated")
     assert page.locator("#view-graph .box").count() > 3, "the last good graph stays"
     page.keyboard.press("Backspace")
@@ -177,7 +177,7 @@ def test_the_pinned_state_is_compared(page: Page) -> None:
     page.locator("input[type=range][data-name=width]").fill("5")
     show(page, "difference")
     expect(page.locator("#view-difference .changes")).to_contain_text("width: 4 → 5")
-    assert page.locator("#view-difference .mark-changed").count() >= 2, "both graphs have marks"
+    expect(page.locator("#view-difference .mark-changed").nth(1)).to_be_attached()  # both graphs have marks
     show(page, "costs")
     expect(page.locator(".costs .more").first).to_have_text(f" +{modgraph_cost(5) - modgraph_cost(4)}")
 
