@@ -34,6 +34,7 @@ def test_a_sweep_in_python_is_that_of_the_command(capsys: pytest.CaptureFixture[
     assert "2 of 2 points are done already" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_sweep_file_takes_other_values(capsys: pytest.CaptureFixture[str]) -> None:
     Path("two.yaml").write_text("{spec: tiny.mod, grid: {hidden: [2, 3]}, seeds: 5, set: {train.epochs: 2}}")
     runs = modgraph.sweep("two.yaml", {"hidden": range(4, 5)}, seeds=1, overrides={"train.epochs": 1}, quiet=True)

@@ -83,6 +83,7 @@ def test_the_largest_batch_that_fits_is_reported(spec: Path, capsys: pytest.Capt
     assert "do not hold a step of a single example" in said(capsys, str(spec), "--fits", "10k")
 
 
+@pytest.mark.slow
 def test_em_is_recognised_by_what_it_tries(capsys: pytest.CaptureFixture[str]) -> None:
     assert "em that tries 1,100 at once" in said(capsys, LM, "--memory")
     memory = counted(capsys, LM, "--memory", "--length", "time=35")["memory"]

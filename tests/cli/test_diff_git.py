@@ -76,6 +76,7 @@ def test_git_prints_what_differs_between_versions(tmp_path: Path) -> None:
     assert "specs/m.mod (spec) → specs/n.mod (spec)" in moved and "  width: 8 → 6" in moved
 
 
+@pytest.mark.slow
 @needs_git
 def test_git_gets_texts_where_there_is_no_architecture(tmp_path: Path) -> None:
     repository = Repository(tmp_path)

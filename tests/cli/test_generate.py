@@ -187,6 +187,7 @@ PIECES = SPEC.replace("6", "266").replace("tiny", "pieces").replace(" -> positio
 ACCENTS = "the naïve café — 日本\nthe café, 日本 — naïve\n" * 30
 
 
+@pytest.mark.slow
 def test_pieces_join_into_the_text_with_whole_letters(tmp_path: Path, capsys: Printed) -> None:
     pytest.importorskip("tokenizers")
     (tmp_path / "pieces.mod").write_text(PIECES)

@@ -95,6 +95,7 @@ def test_ctrl_c_before_a_run_begins_says_so(
     assert capsys.readouterr().err == "interrupted before the first step: nothing is kept\n"
 
 
+@pytest.mark.slow
 def test_a_terminal_has_a_bar_with_loss_rate_and_time_left() -> None:
     leader, follower = pty.openpty()
     text, until = b"", time.monotonic() + 60

@@ -98,6 +98,7 @@ def has_web() -> bool:
     return modgraph_web.available()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("capsys")
 def test_runs_their_pages_and_bundles_name_no_folder(tmp_path: Path) -> None:
     web = has_web()

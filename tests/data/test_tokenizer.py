@@ -97,6 +97,7 @@ def test_a_given_tokenizer_is_filled_up_to_the_rows_of_the_model(text: Path, tmp
     assert kept.pieces[299] == "<unused299>"
 
 
+@pytest.mark.slow
 def test_a_language_model_of_pieces_is_trained_measured_exported_and_predicts(
     text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

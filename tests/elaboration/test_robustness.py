@@ -81,7 +81,7 @@ MONSTERS = {
 }
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("name", MONSTERS)
 def test_monsters_are_reported_for_bounded_work(name: str) -> None:
     survives(MONSTERS[name])

@@ -59,6 +59,7 @@ def test_it_is_one_array_for_every_example_and_step() -> None:
     torch.testing.assert_close(found["states"][:, -1], h)
 
 
+@pytest.mark.slow
 def test_it_learns_is_stored_and_is_exported(tmp_path: Path) -> None:
     program = modgraph.loads(SPEC)
     assert from_json(to_json(program.ir)) == program.ir == parse_text(str(program.ir))

@@ -159,7 +159,7 @@ def test_every_spec_is_compared_with_torch() -> None:
     assert {path.stem for path in Path("specs").glob("*.mod")} == {name for name, _ in SPECS}
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("text", [TRANSFORMER, SEQUENCE], ids=["transformer", "sequence"])
 @pytest.mark.parametrize(
     ("optimizer", "settings", "step"),
@@ -202,7 +202,7 @@ def test_the_memory_of_a_long_loop_follows_from_shorter_ones(text: str) -> None:
     assert all(near(*pair) for pair in zip(continued, taken, strict=True)), (continued, taken)
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [TRANSFORMER, SEQUENCE, GRU, TWO_SCANS])
 def test_lengths_that_are_not_given_are_one(text: str) -> None:
     program = modgraph.loads(text)

@@ -64,6 +64,7 @@ def test_a_recurrence_that_is_exported_is_its_loop() -> None:
         hold([found], [loop(gate, offset, initial)], [gate, offset, initial])
 
 
+@pytest.mark.slow
 def test_a_recurrence_is_differentiated_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recurrence, "WIDE", 10**9)
     given = sample_gates(1, 5, 1, 2), sample(1, 5, 2, 2), sample(1, 2, 2)

@@ -138,6 +138,7 @@ IN_RUNTIME = """model m() { input x: float[time, 4] input v: float[6, 4]
   output again output back output whole }"""
 
 
+@pytest.mark.slow
 def test_runtime_orders_equal_values_and_padding_as_torch_does(tmp_path: Path) -> None:
     model = modgraph.loads(IN_RUNTIME).build().eval()
     modgraph.export(model, tmp_path / "m.onnx")

@@ -249,6 +249,7 @@ def fired(images: Tensor, threshold: float, times: int = 500) -> float:
     return float(np.mean(np.array(novelties) > threshold))
 
 
+@pytest.mark.slow
 def test_images_of_the_kind_that_was_learned_do_not_fire_and_shifted_ones_do() -> None:
     images = digits()[800:]
     assert fired(images, threshold=2) == 0

@@ -131,6 +131,7 @@ def test_a_search_that_was_cut_off_goes_on_as_if_it_had_not_been(
     assert points_of(part) == points_of(searched / "s")
 
 
+@pytest.mark.slow
 def test_a_grid_trains_to_the_end_what_a_search_had_stopped(
     searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,6 +189,7 @@ def test_one_task_has_no_routes_of_its_own(trace: Trace) -> None:
     assert as_table(one, as_json(one)).count(" by step of ") == len(use_by_steps(one))
 
 
+@pytest.mark.slow
 def test_the_picture_has_what_is_reported(trace: Trace) -> None:
     summary, _ = steps_by_task(trace, use_by_steps(trace))
     assert summary is not None

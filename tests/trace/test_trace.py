@@ -314,6 +314,7 @@ def test_a_picture_has_a_row_for_each_module_and_a_column_for_each_round(digits:
     assert coloured.count(False) == 2, "an image has its own colours, which are grey"
 
 
+@pytest.mark.slow
 def test_pictures_of_one_trace_are_equal(digits: Path) -> None:
     trace = trace_run(load_run(digits)).first(1)
     for suffix in (".png", ".svg", ".pdf"):

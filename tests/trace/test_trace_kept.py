@@ -135,7 +135,7 @@ def test_a_trace_that_was_edited_is_reported(traced: Path) -> None:
     assert (traced / "trace.json").read_text() == text
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["trace.json", "trace/places.png"])
 def test_what_somebody_else_has_put_there_stays(run: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = run / name

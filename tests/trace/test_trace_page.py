@@ -93,6 +93,7 @@ def test_many_positions_are_taken_together() -> None:
     assert table["rows"][-1] == "token 147–149"
 
 
+@pytest.mark.slow
 def test_rounds_and_tasks_have_their_place(tmp_path: Path) -> None:
     run = trained(tmp_path, SPEC)
     assert main(["trace", str(run), "-o", str(tmp_path / "page.html")]) == 0

@@ -156,6 +156,7 @@ def check(name: str, folder: Path, traces: Path, lengths: tuple[int, ...], most:
     return row, kinds > 2 and all(": tie at" in note for note in notes)
 
 
+@pytest.mark.slow
 @needs_node
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_is_written_on_in_three_ways(name: str, tmp_path: Path, traces: Path) -> None:

@@ -88,6 +88,7 @@ def test_writing_stops_at_a_press_and_says_what_is_wrong(page: Page) -> None:
     expect(page.locator(".writer [role=status]")).to_contain_text("temperature must be 0 or more")
 
 
+@pytest.mark.slow
 def test_the_graph_of_the_page_is_that_of_the_spec(folder: Path) -> None:
     record = (folder / "page.json").read_text()
     assert '"expert"' in record and "cache." not in record

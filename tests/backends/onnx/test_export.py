@@ -172,7 +172,7 @@ def test_ordinary_networks_agree_with_weights_and_statistics_as_trained(name: st
     agree(model, tmp_path / "m.onnx")
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("lowering", ["dense", "message_passing"])
 def test_a_transformer_agrees_whichever_lowering_it_was_trained_in(lowering: str, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_experts_agree_whichever_lowering_they_were_trained_in(k: int, tmp_path:
     agree(model, tmp_path / "g.onnx")
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("lowering", ["grouped", "per_module", "message_passing"])
 @pytest.mark.parametrize("router", ["cosine(k=2, noise=0.3, capacity=1.5)", "linear(k=1)"])

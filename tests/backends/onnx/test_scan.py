@@ -115,6 +115,7 @@ def test_every_router_agrees_inside_a_scan(tmp_path: Path) -> None:
     agree(model, tmp_path / "m.onnx")
 
 
+@pytest.mark.slow
 def test_states_may_start_anywhere_and_the_axis_may_be_fixed(tmp_path: Path) -> None:
     text = """model m() { input x: float[4, 3] input start: float[3]
       scan x as v with h: float[3] = start, still: float[3] = start {
@@ -126,6 +127,7 @@ def test_states_may_start_anywhere_and_the_axis_may_be_fixed(tmp_path: Path) -> 
     agree(model, tmp_path / "m.onnx")
 
 
+@pytest.mark.slow
 def test_a_loop_that_was_traced_at_one_length_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = """model m() { input x: float[time, 2] scan x as v with h: float[2] { h = 0.5 * h + v yield h } as y
       output y }"""

@@ -166,7 +166,7 @@ def test_a_frozen_state_moves_only_in_new_places() -> None:
     assert not bias[:4].any() and bias[4:].any()
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_compiled_model_moves_states_as_an_eager_one(whole: bool) -> None:
     torch._dynamo.reset()

@@ -112,6 +112,7 @@ def test_results_without_the_entries_axes_stay_while_any_entry_goes_on() -> None
     assert stacked.tolist() == [[10, 2, 2, 0]]
 
 
+@pytest.mark.slow
 def test_the_memory_of_training_counts_all_rounds() -> None:
     sizes = [modgraph.loads(ROUTED.replace("0..5", f"0..{most}")).ir for most in (2, 12)]
     small, large = (memory_of(graph, TrainingStep(batch=2), {"time": 6}).activations for graph in sizes)
