@@ -95,10 +95,15 @@ def draw(
     value: HasArchitecture | str | Path,
     path: str | Path | None = None,
     force: bool = False,
-    options: DrawingOptions = FITTING,
+    *,
+    depth: int | None = None,
+    direction: str = "down",
+    without: str | Sequence[str] = (),
+    lengths: bool = False,
 ) -> Drawing:
     """Draw the architecture at a path, or of a program or run, and write it to a path if given. Raises `ModgraphError`
     and `TypeError`."""
+    options = check_options(depth, direction, without, lengths)
     if path is not None:
         check_drawing(path, force, options)
     drawing = Drawing(to_architecture(value), options)

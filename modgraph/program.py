@@ -101,9 +101,9 @@ class Program:
         The options are those of `modgraph.visualize`. Raises `ModgraphError` for another suffix or option, and for a
         file that modgraph did not write, unless `force` is true.
         """
-        from modgraph.drawings import check_options, draw
+        from modgraph.drawings import draw
 
-        return draw(self, path, force, check_options(depth, direction, without, lengths))
+        return draw(self, path, force, depth=depth, direction=direction, without=without, lengths=lengths)
 
     def memory(self, batch: int = 1, optimizer: str = "adam", precision: str = "float32", **lengths: int) -> Memory:
         """Bytes of a training step, axes of any length as `cost` takes them: measured on tensors without numbers.

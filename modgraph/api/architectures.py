@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from modgraph.differences import HasArchitecture, differences, to_architecture
-from modgraph.drawings import Drawing, check_options, draw
+from modgraph.drawings import Drawing, draw
 from modgraph.inspect.diff import Comparison
 
 Holder = HasArchitecture | str | Path
@@ -42,4 +42,4 @@ def visualize(
     `right`. It can be `without` losses, shapes or parameters (one, or several), and has edges from `lengths` of axes on
     request.
     """
-    return draw(architecture, path, force, check_options(depth, direction, without, lengths))
+    return draw(architecture, path, force, depth=depth, direction=direction, without=without, lengths=lengths)

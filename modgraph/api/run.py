@@ -191,9 +191,9 @@ class Run(StoredRun):
     ) -> Drawing:
         """The graph with what was measured and traced, as a drawing that a notebook shows; with a path written there
         (`.html`, `.svg`, `.dot`, `.mmd`). The options are those of `modgraph.visualize`. Raises `ModgraphError`."""
-        from modgraph.drawings import check_options, draw
+        from modgraph.drawings import draw
 
-        return draw(self, path, force, check_options(depth, direction, without, lengths))
+        return draw(self, path, force, depth=depth, direction=direction, without=without, lengths=lengths)
 
     def architecture(self) -> Architecture:
         """The run as readers of files take it."""

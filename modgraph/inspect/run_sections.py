@@ -18,6 +18,7 @@ MOST_PAIRS = 10  # of classes that are confused most
 MOST_CURVES = 8  # modules of a route, each with a curve; of more, a map
 MOST_ROUTES = 32
 MOST_COLUMNS = 60  # of a map
+MOST_LETTERS = 300  # of a value of the recipe
 DIGITS = 4  # of shares
 
 # ------------------------------------------------------------ results and recipe
@@ -70,7 +71,7 @@ def build_recipe(settings: Mapping[str, Any], parameters: Iterable[str], changed
             return key in own
         return any(full == each or full.startswith(f"{each}.") for each in known)
 
-    rows = {key: [key, format_setting(value)] for key, value in settings.items()}
+    rows = {key: [key, format_setting(value, MOST_LETTERS)] for key, value in settings.items()}
     first = [row for key, row in rows.items() if is_set(key)]
     rest = [row for key, row in rows.items() if not is_set(key)]
     note = "As it ran." if known is None else "As it ran; these values are no defaults."
@@ -146,16 +147,17 @@ def chart_metrics(records: Iterable[Record]) -> Iterator[Curves]:
 
 
 def build_loads(records: Sequence[Record], samples: Sequence[Record]) -> list[Content]:
-    """A chart for each route: the share of each module in its choices, in single steps; of a run without samples by
-    epoch, as its metrics have it."""
+    """A chart for each route through several modules: the share of each in its choices, in single steps; of a run
+    without samples by epoch, as its metrics have it."""
     by_route: dict[str, list[tuple[int, Sequence[float]]]] = {}
     for each in samples:
         for route, shares in each.get("load", {}).items():
             by_route.setdefault(route, []).append((each["step"], shares))
     if not by_route:
         return [*chart_metrics(exclude(records, lambda name: not is_load(name)))]
-    found: list[Content] = [_chart_load(route, by_route[route]) for route in [*by_route][:MOST_ROUTES]]
-    left = len(by_route) - MOST_ROUTES
+    several = [route for route, steps in by_route.items() if any(len(shares) > 1 for _, shares in steps)]
+    found: list[Content] = [_chart_load(route, by_route[route]) for route in several[:MOST_ROUTES]]
+    left = len(several) - MOST_ROUTES
     return [*found, *([Text(f"steps.jsonl has {left:,} more routes.")] if left > 0 else [])]
 
 

@@ -68,7 +68,7 @@ class Panes:
         return {"model": model, "parameters": list_parameters(spec, values)}
 
     def cost(self, params: Params) -> Json:
-        found, values, asked = self._open(params), read_values(params), _lengths(params)
+        found, values, asked = self._find(params, self._spec(params)), read_values(params), _lengths(params)
         check_lengths(found.graph, asked)
         lengths = dict.fromkeys(list_axes_of_any_length(found.graph), 1) | asked
         cost, caches = compute_cost(found.graph, lengths), count_caches(found.graph)
@@ -94,7 +94,7 @@ class Panes:
         pinned, after = params.get("before"), self._open(params)
         if not isinstance(pinned, Mapping):
             raise WrongParameters("before must be an object with a text or a uri")
-        before = self._open(pinned) if "uri" in pinned else self._read_text(pinned, str(after.path))
+        before = self._find(pinned, str(after.path))
         found = differences(before, after, _lengths(params))
         panes = build_panes(found, (before.source, after.source), LABELS)
         said = {"text": text_of(found), "summary": summary(found), "different": found.is_different}
@@ -156,10 +156,12 @@ class Panes:
             self._read[key] = read_architecture(spec, of_model)
         return self._read[key]
 
-    def _read_text(self, pinned: Params, path: str) -> Architecture:
-        """The architecture of a text in the place of a spec. Raises `ModgraphError`."""
-        report, source = Report(), Source(path, str(pinned.get("text", "")))
-        values = {name: value for name, value in read_values(pinned).items() if "." not in name}
+    def _find(self, params: Params, path: str) -> Architecture:
+        """The architecture of a text in the place of a spec, or else of the spec. Raises `ModgraphError`."""
+        if "text" not in params:
+            return self._open(params)
+        report, source = Report(), Source(path, str(params["text"]))
+        values = {name: value for name, value in read_values(params).items() if "." not in name}
         found = read_model(source, values, report)
         warnings = tuple(report.warnings)
         return Architecture(Path(path), Kind.SPEC, found.graph, source, warnings=warnings, moved=found.moved)

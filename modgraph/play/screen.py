@@ -30,7 +30,7 @@ def write_screen(folder: Path) -> None:
             (place / each.name).write_bytes(each.read_bytes())
     (place / "graph.js").write_text("\n".join(map(text_of, GRAPH_SCRIPTS)), encoding="utf-8")
     (place / "elk.js").write_text(f"/* {Library.ELK.value} */\n{Library.ELK.script()}", encoding="utf-8")
-    style = read_style_of_drawing() + own.joinpath("page.css").read_text(encoding="utf-8")
+    style = read_style_of_drawing() + text_of("changes.css") + own.joinpath("page.css").read_text(encoding="utf-8")
     (place / "page.css").write_text(style, encoding="utf-8")
     (place / "words.json").write_text(json.dumps(list_words(), separators=(",", ":")), encoding="utf-8")
     frame = own.joinpath("index.html").read_text(encoding="utf-8")

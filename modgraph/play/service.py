@@ -19,7 +19,7 @@ object of names (`k`, `train.epochs`) with numbers, truth values, or texts as on
 | `modgraph/check` | | `diagnostics` (each JSON of `check --json`), `rendered`, `ok` |
 | `modgraph/parameters` | | `model` or null; `parameters`: `name`, `kind`, `default`, `text`, of numbers a range |
 | `modgraph/program` | | `model`, its name; `program`, the hash of its graph, whatever the layout of the text |
-| `modgraph/cost` | `lengths` by axis | `text` of `cost`, `cost` (JSON of `cost --json`) |
+| `modgraph/cost` | `lengths` by axis; `text` of another spec | `text` of `cost`, `cost` (JSON of `cost --json`) |
 | `modgraph/show` | `after`, a pass | `text` of `show`, `passes` (all names), `after` |
 | `modgraph/graph` | | a pane of `inspect/page/content.py` in JSON, and `warnings` (rendered) |
 | `modgraph/diff` | `before`: `text` (or `uri`), `parameters` | `text` of `diff`, `summary`, `different`, two `panes` |

@@ -19,17 +19,18 @@ Step = dict[str, Any]
 MARK = re.compile(r"^<!-- tour\n(.*?)^-->\n", re.MULTILINE | re.DOTALL)
 SPEC = re.compile(r'^```mod title="([^"]+)"\n(.*?)^```\n', re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"\A# (?:\d+\. )?(.*)\n")
+TASK = "**Task:**"  # what stands before is for readers who install modgraph
 KEYS = {"title", "begin", "answer", "check", "warnings"}
 
 
 def read_tour(pages: Sequence[Path] | None = None) -> list[Step]:
-    """The steps in order: `title`, `page`, `text` (Markdown before the mark), `file`, `begin` and `answer` (specs),
+    """The steps in order: `title`, `page`, `text` (Markdown from the task on), `file`, `begin` and `answer` (specs),
     `check` (facts), `warnings` (whether an answer may have some). Raises `ModgraphError`."""
     texts = {page.stem: page.read_text(encoding="utf-8") for page in (list_tutorial() if pages is None else pages)}
     blocks = {f"{stem}/{name}": spec for stem, text in texts.items() for name, spec in SPEC.findall(text)}
     steps = []
     for stem, text in texts.items():
-        title, start = TITLE.match(text), 0
+        title, start = TITLE.match(text), max(text.find(TASK), 0)
         for mark in MARK.finditer(text):
             try:
                 step = _read_step(mark[1], stem, text[start : mark.start()], blocks)

@@ -43,7 +43,7 @@ GRAPH_SCRIPTS = (
     "charts.js",
     "live.js",
 )
-ROOM = (760, 1400)  # pixels of a drawing whose unfolded boxes can be read at once
+ROOM = (620, 1400)  # pixels of a drawing that can be read at once in its column of a window of 1280
 MODULE = "modgraph_web"  # the folder of the runtime, as the scripts of the page name it
 MODEL, EXAMPLES = "model.onnx", "examples.json"
 SPEC = "spec"  # the key of a page's record with the texts of the spec and its imports

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.drawing import write_svg
 from modgraph.inspect.graph_text import write_dot, write_mermaid
+from modgraph.inspect.page import document
 from modgraph.inspect.page.content import FITTING, DrawingOptions, Pane
 from modgraph.inspect.page.document import page_of, read_colours, render, room_of
 from modgraph.inspect.scene import Scene, scene_of
@@ -23,15 +24,29 @@ from tests.inspect.browser import quiet_page
 
 SPECS = [*sorted(Path("specs").glob("*.mod")), *sorted(Path("specs/zoo").glob("*.mod"))]
 LEAST = 9  # pixels of a text
+MOST_LAYOUTS = 6  # until a page is written
+COUNT = """globalThis.count = 0; globalThis.plain = ELK.prototype.layout;
+ELK.prototype.layout = function (...given) { count++; return plain.apply(this, given); }; 0"""
+
+
+@pytest.fixture(scope="module")
+def counting() -> Iterator[Callable[[], int]]:
+    """The number of layouts of the renderer since the last call."""
+    engine = document._engine()
+    engine.eval(COUNT)
+    yield lambda: int(engine.eval("var seen = count; count = 0; seen"))
+    engine.eval("ELK.prototype.layout = plain; 0")
 
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
-def test_text_of_nine_pixels_fits_across_a_page_of_every_spec(path: Path) -> None:
+def test_text_of_nine_pixels_fits_across_a_page_of_every_spec(path: Path, counting: Callable[[], int]) -> None:
     pane = Pane(scene_of(load(path).ir))
     room = room_of(1, has_source=True)
+    counting()
     layout = render(pane.as_json(), room, pane.options)["laid"]
     assert layout["width"] <= room[0], f"{layout['width']} pixels do not fit, {room[0]} do"
+    assert 1 <= counting() <= MOST_LAYOUTS
 
 
 def written(folder: Path, name: str, options: DrawingOptions = FITTING) -> Path:

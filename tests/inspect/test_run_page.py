@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, expect
 
 from modgraph.cli import main
 from modgraph.drawings import draw
-from modgraph.inspect.page.content import Change, Pane, Plan, Section
+from modgraph.inspect.page.content import Change, Curves, Pane, Plan, Section, Table
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.run_sections import build_confusion, build_loads, build_recipe, build_results
 from modgraph.inspect.scene import scene_of
@@ -41,6 +41,20 @@ model small(experts=3) {
 }
 """
 MOST_BYTES = 10_000_000
+
+
+def test_loads_of_a_pool_with_one_module_are_left_out() -> None:
+    samples = [{"step": at, "load": {"several": [0.25, 0.75], "single": [1.0]}} for at in (1, 11)]
+    (chart,) = build_loads([], samples)
+    assert isinstance(chart, Curves) and chart.title == "several"
+
+
+def test_a_long_list_of_the_recipe_is_written_from_its_beginning() -> None:
+    tasks = [f"task {number}" for number in range(20)]
+    (_, table, *_) = build_recipe({"tasks": tasks, "path": f"{'folder/' * 50}file"}, ["tasks", "path"], None).content
+    assert isinstance(table, Table)
+    assert table.rows[0] == ["tasks", json.dumps(tasks)], "whole"
+    assert str(table.rows[1][1]).startswith("…") and str(table.rows[1][1]).endswith("/file"), "of a path the end"
 
 
 @pytest.fixture(scope="module")
@@ -179,8 +193,10 @@ def test_a_traced_run_displays_loads_and_traffic(run: Path, tmp_path: Path, brow
         page.keyboard.press("f")
         wanted = [f"module {at}: {100 * share:.1f} %" for at, share in enumerate(shares)]
         assert page.locator('.box[data-id="expert"] .load title').all_text_contents() == wanted
-        assert page.locator(".strand title").all_text_contents() == wanted
-        widths = page.eval_on_selector_all(".strand", "all => all.map((one) => +one.getAttribute('stroke-width'))")
+        assert page.locator("[role=tree] .strand title").all_text_contents() == wanted
+        widths = page.eval_on_selector_all(
+            "[role=tree] .strand", "all => all.map((one) => +one.getAttribute('stroke-width'))"
+        )
         assert widths == pytest.approx([0.8 + 11 * share for share in shares], abs=0.01)
         page.locator('.box[data-id="logits.expert"] > .title').click()
         expect(page.locator(".panel")).to_contain_text(f"{100 * shares[0]:.1f} %")

@@ -205,6 +205,31 @@ def test_a_link_holds_files_and_parameters(browser: Browser, address: str, page:
         expect(again.locator("#view-graph")).to_contain_text("linear(width=9)")
 
 
+def test_a_link_holds_the_pinned_state(browser: Browser, address: str, page: Page) -> None:
+    page.locator("[data-do=pin]").click()
+    page.wait_for_selector("[data-do=pin][aria-pressed=true]")
+    page.locator("input[type=range][data-name=width]").fill("5")
+    page.locator("[data-do=link]").click()
+    expect(page.locator(".status")).to_contain_text("link")
+    with opened_screen(browser, page.evaluate("location.href")) as again:
+        expect(again.locator("[data-do=pin]")).to_have_attribute("aria-pressed", "true")
+        show(again, "costs")
+        expect(again.locator(".costs .more").first).to_have_text(f" +{modgraph_cost(5) - modgraph_cost(4)}")
+        show(again, "difference")
+        expect(again.locator("#view-difference .changes")).to_contain_text("width: 4 → 5")
+        sign = again.locator("#view-difference .sign circle").first
+        assert sign.evaluate("(each) => getComputedStyle(each).fill") != "rgb(0, 0, 0)", "signs have their colours"
+        again.locator("[data-do=pin]").click()
+        expect(again.locator("#view-difference")).to_contain_text("Pin a state")
+
+
+def test_a_text_with_mistakes_cannot_be_pinned(page: Page) -> None:
+    put(page, {"small.mod": SPEC.replace("relu", "rellu")})
+    page.locator("[data-do=pin]").click()
+    expect(page.locator(".status")).to_contain_text("nothing is pinned")
+    expect(page.locator("[data-do=pin]")).to_have_attribute("aria-pressed", "false")
+
+
 DAMAGED = {
     "cut": link(work({"a.mod": SPEC}))[:-9],
     "no base64": "#work=%%%%",
@@ -214,6 +239,11 @@ DAMAGED = {
     "another kind of file": link(work({"a.js": "alert(1)"})),
     "a file that is no text": link({**work({"a.mod": SPEC}), "files": [["a.mod", {"toString": 1}]]}),
     "keys of prototypes": link({**work({"a.mod": SPEC}), "values": [["__proto__", {"hurt": 1}]]}),
+    "a pinned state without a text": link({**work({"a.mod": SPEC}), "pinned": {"values": []}}),
+    "a pinned state from elsewhere": link(
+        {**work({"a.mod": SPEC}), "pinned": {"text": {"uri": "http://elsewhere.test/a.mod"}, "values": []}}
+    ),
+    "values of a pinned state": link({**work({"a.mod": SPEC}), "pinned": {"text": SPEC, "values": [["__proto__", 1]]}}),
     "enormous": link(work({"a.mod": " " * 5_000_000})),
     "not an object": link([1, 2]),
     "null": link(None),

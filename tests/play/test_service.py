@@ -127,6 +127,9 @@ def test_panes_say_what_the_commands_print(page: Page, capsys: pytest.CaptureFix
     words = ("-s", "width=6", "--length", "time=3")
     assert cost["text"] == printed(capsys, "cost", "net.mod", *words)
     assert json.dumps(cost["cost"], indent=2) == printed(capsys, "cost", "net.mod", *words, "--json")
+    page.open("other.mod", NET.replace("net", "other"))
+    other = page.ask("modgraph/cost", uri=page.uri("other.mod"), text=NET, parameters=given, lengths={"time": 3})
+    assert other["cost"] == cost["cost"], "of the text, not of the file"
     show = page.ask("modgraph/show", uri=uri, parameters={"width": 6}, after="training.lower")
     assert show["text"] == printed(capsys, "show", "net.mod", "-s", "width=6", "--after", "training.lower")
     assert "training.lower" in show["passes"] and "stepwise.incremental" in show["passes"]

@@ -40,6 +40,7 @@ def test_the_tour_has_steps_of_all_pages_that_a_browser_can_do() -> None:
     assert [*dict.fromkeys(step["page"][:2] for step in STEPS)] == ["01", "03", "04", "05", "06", "07", "08", "09"]
     for step in STEPS:
         assert step["text"] and step["answer"] not in step["text"], f"{step['page']}: the answer is not given away"
+        assert "pip install" not in step["text"], f"{step['page']}: a browser installs nothing"
 
 
 @pytest.mark.parametrize("step", STEPS, ids=IDS)

@@ -211,12 +211,24 @@ def test_a_place_has_the_colour_of_its_module(digits: Page) -> None:
 
 
 def test_a_pool_of_the_graph_selects_its_route_and_a_module_its_bar(digits: Page) -> None:
-    digits.locator('.canvas .box[data-id="mixed"] > .title').click()
+    digits.locator(".route").nth(1).locator(".module").first.click()
     assert digits.locator(".route.selected").get_attribute("data-route") == "mixed"
+    digits.locator('.canvas .box[data-id="expert"] > .title').click()
+    assert digits.locator(".route.selected").get_attribute("data-route") == "expert"
     digits.locator(".route").first.locator(".module").nth(1).click()
     assert digits.locator(".route.selected .module[aria-pressed=true]").get_attribute("data-module") == "1"
     assert digits.locator('.canvas .box.selected[data-id="expert"]').count() == 1
     assert digits.locator(".route.selected .map").count() == 4  # what was chosen, and the gates of each
+
+
+def test_modules_of_the_graph_stand_in_their_pool(digits: Page) -> None:
+    pool = digits.locator('.canvas .box[data-id="expert"]')
+    frame, *modules = (
+        each.bounding_box() for each in (pool.locator("> .frame").last, *pool.locator("rect.module").all())
+    )
+    assert frame and modules
+    for each in modules:
+        assert each and frame["x"] < each["x"] and each["x"] + each["width"] < frame["x"] + frame["width"]
 
 
 def test_the_graph_folds_with_the_network_off(digits: Page) -> None:

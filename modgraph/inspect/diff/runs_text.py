@@ -51,12 +51,14 @@ def format_key(each: KeyChange) -> Row:
     return each.key, format_setting(each.before), format_setting(each.after)
 
 
-def format_setting(value: Any) -> str:
-    """Format a value as a recipe has it, `-` for none."""
+def format_setting(value: Any, most: int = MOST_LETTERS) -> str:
+    """Format a value as a recipe has it, `-` for none; of a long text, such as a path, the end."""
     if value is None:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= MOST_LETTERS else f"…{text[1 - MOST_LETTERS :]}"
+    if len(text) <= most:
+        return text
+    return f"…{text[1 - most :]}" if isinstance(value, str) else f"{text[: most - 1]}…"
 
 
 def _split(each: SplitChange) -> Row:

@@ -55,7 +55,7 @@ def describe_node(each: Unmatched, say: Say = str) -> str:
             content = f"{node.size} modules of {' → '.join(inside) or 'nothing'}"
         case _:
             content = f"{say(uses['pool'])} by {say(uses['router'])}" if uses else ""
-    return content + (f": {format_type(node.types[0], say)}" if node.types else "")
+    return ": ".join(filter(None, (content, format_type(node.types[0], say) if node.types else "")))
 
 
 def _format_call(name: str, settings: Mapping[str, str]) -> str:

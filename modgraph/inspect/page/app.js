@@ -79,7 +79,8 @@ class App {
   followed(pane, view) {
     for (const other of this.others(pane)) {
       const [right, down] = this.changes ? this.changes.shift(pane, other) : [0, 0];
-      Object.assign(other.view, { x: view.x + right * view.scale, y: view.y + down * view.scale, scale: view.scale });
+      const end = 60 - other.view.size[1] * view.scale; // of a shorter drawing some remains in sight
+      Object.assign(other.view, { x: view.x + right * view.scale, y: Math.max(end, view.y + down * view.scale), scale: view.scale });
       other.view.show(true);
     }
   }

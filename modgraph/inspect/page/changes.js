@@ -38,8 +38,7 @@ class Changes {
     await pane.select([id], { reveal: true });
     await Promise.all(this.app.panes.map((each) => each.queue));
     this.pair = this.pairOf(change, side);
-    if (pane.view.scale < READABLE) pane.view.zoom(READABLE / pane.view.scale);
-    pane.view.bring(pane.laid.boxes[pane.selected[0]]);
+    pane.centre(pane.selected[0]);
   }
   // A box of each pane that stay beside each other: those of a change, or of the nearest that both graphs have.
   pairOf(change, side) {
@@ -53,9 +52,10 @@ class Changes {
     }
     return [null, null];
   }
-  // How much further right and down the drawing of a pane stands than that of another where both show the same place.
+  // How much further right and down the drawing of a pane stands than that of another where both show the same place;
+  // where nothing is in both, what each begins with stands in the same place.
   shift(pane, other) {
     const places = [pane, other].map((each) => each.laid.boxes[this.pair[each.at]]);
-    return places.every(Boolean) ? [places[0][0] - places[1][0], places[0][1] - places[1][1]] : [0, 0];
+    return places.every(Boolean) ? [places[0][0] - places[1][0], places[0][1] - places[1][1]] : [pane.view.middle - other.view.middle, 0];
   }
 }

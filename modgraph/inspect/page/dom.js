@@ -13,6 +13,11 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+// A name, which may be broken after its parts.
+function breakable(name) {
+  return String(name).split(/(?<=[._])/).flatMap((part, at) => (at ? [element("wbr"), part] : [part]));
+}
+
 function svgElement([tag, attributes, ...children]) {
   const made = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) if (value !== undefined) made.setAttribute(name, value);

@@ -156,7 +156,7 @@ function tokens(index, state, id, [x, y, width, height]) {
   const edge = (index.into.get(route.id) || []).find((one) => one.slot === "tokens"), shape = edge && !isWithout(state, "shapes") ? edge.short || "" : "";
   return ["g", { class: "tokens" }, ["rect", { class: "frame", x, y, width, height, rx: height / 2 }],
     ["text", { class: "title", x: x + width / 2, y: y + (shape ? 19 : 27), "text-anchor": "middle" }, "tokens"],
-    ["text", { class: "shape", x: x + width / 2, y: y + 34, "text-anchor": "middle" }, shortened(shape, 11)]];
+    ["text", { class: "shape", x: x + width / 2, y: y + 34, "text-anchor": "middle" }, shortened(shape, 10)]];
 }
 
 function markers() {

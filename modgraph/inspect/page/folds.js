@@ -2,6 +2,7 @@
 
 const READABLE = 9 / 11; // the least scale at first: the smallest text then has nine pixels
 const MOST_LAYOUTS = 6, MOST_BOXES = 60;
+const GAP = 20; // between boxes of an unfolded one, as ELK leaves it
 
 function foldedAll(without = LEFT_OUT) {
   return { open: new Set(), all: new Set(), without: new Set(without) };
@@ -27,33 +28,35 @@ function unfoldedToDepth(scene, without) {
 // The first look: groups are unfolded from the outside in, as long as the drawing fits into `room` [width, height] at a
 // scale that one can read; losses are left out where otherwise nothing fits. `layout` resolves to the positions of a state.
 async function firstLook(index, layout, room, without, isWanted = () => true) {
-  const look = await unfoldInto(index, layout, room, [...without], isWanted);
+  const look = await unfoldInto(index, layout, room, foldedAll(without), isWanted);
   if (look.state.open.size > 1 && look.laid.width <= room[0]) return look;
-  const bare = await unfoldInto(index, layout, room, [...without, "losses"], isWanted);
+  const bare = await unfoldInto(index, layout, room, { ...look.state, without: new Set([...without, "losses"]) }, isWanted);
   const isBetter = bare.state.open.size > look.state.open.size || (look.laid.width > room[0] && bare.laid.width < look.laid.width);
   return isBetter ? bare : look;
 }
 
-// Unfold level by level. Of a level that does not fit, the failed layout tells the size of each unfolded box, so that the
-// next has those that fit together.
-async function unfoldInto(index, layout, room, without, isWanted) {
-  let state = foldedAll(without), laid = await layout(state), layouts = 1;
-  if (laid.width > room[0] && !without.includes("losses")) return { state, laid };
-  const limit = [Math.max(room[0], laid.width), Math.max(room[1], laid.height)];
+// Unfold level by level, from a state on. Boxes that are too large whatever their place are left folded; of those that do
+// not fit together, the failed layout tells the size of each, so that the next has some that do.
+async function unfoldInto(index, layout, room, start, isWanted) {
+  let state = start, laid = await layout(state), layouts = 1;
+  if (laid.width > room[0] && !isWithout(state, "losses")) return { state, laid };
+  const limit = [Math.max(room[0], laid.width), Math.max(room[1], laid.height)], axis = state.direction === "right" ? 0 : 1;
   const unfold = async (level) => {
-    for (let boxes = fewEnough(level, state, laid); boxes.length && layouts < MOST_LAYOUTS; layouts++) {
+    const likely = thoseThatFit(index, fewEnough(level, state, laid), laid, (box) => leastSize(index, box, state, axis), limit, axis);
+    for (let boxes = likely; boxes.length && layouts < MOST_LAYOUTS; layouts++) {
       const next = unfolded(state, boxes), placed = await layout(next);
       if (placed.width <= limit[0] && placed.height <= limit[1]) {
         [state, laid] = [next, placed];
         return boxes;
       }
-      const fitting = thoseThatFit(index, boxes, laid, placed, limit, state.direction === "right" ? 0 : 1);
+      const fitting = thoseThatFit(index, boxes, laid, (box) => placed.boxes[box.id].slice(2), limit, axis);
       boxes = fitting.length < boxes.length ? fitting : boxes.slice(0, -1);
     }
     return [];
   };
   const candidates = (boxes) => byInterest(boxes.filter((box) => isShownFirst(box) && isWanted(box) && !isModules(index, box)));
-  for (let level = candidates(kept(index.scene.boxes, state)); level.length; ) {
+  const visible = index.order.filter((box) => laid.boxes[box.id] && !state.open.has(box.id));
+  for (let level = candidates(visible); level.length; ) {
     const opened = await unfold(level);
     level = candidates(opened.flatMap((box) => drawnChildren(box, state)));
   }
@@ -79,19 +82,47 @@ function fewEnough(boxes, state, laid) {
   });
 }
 
-// Of boxes that are too large together, the first that fit by their sizes in the layout in which all are unfolded, `placed`:
-// one grows the drawing along its `axis` by as much as it gets longer than what stands in its row.
-function thoseThatFit(index, boxes, laid, placed, limit, axis) {
+// Of boxes that are too large together, the first that fit by their sizes [width, height] when they are unfolded: one grows
+// the drawing along its `axis` by as much as it gets longer than what stands in its row.
+function thoseThatFit(index, boxes, laid, sizeOfUnfolded, limit, axis) {
   let length = axis ? laid.height : laid.width;
   const inRow = (one, other) => one[axis] < other[axis] + other[axis + 2] && other[axis] < one[axis] + one[axis + 2];
   const siblings = (box) => index.order.filter((each) => index.parents.get(each.id) === index.parents.get(box.id) && laid.boxes[each.id]);
   return boxes.filter((box) => {
-    const now = placed.boxes[box.id], row = siblings(box).map((each) => laid.boxes[each.id]).filter((place) => inRow(place, laid.boxes[box.id]));
-    const growth = Math.max(0, now[axis + 2] - Math.max(...row.map((place) => place[axis + 2])));
-    const fits = length + growth <= limit[axis] && now[3 - axis] <= limit[1 - axis];
+    const now = sizeOfUnfolded(box), row = siblings(box).map((each) => laid.boxes[each.id]).filter((place) => inRow(place, laid.boxes[box.id]));
+    const growth = Math.max(0, now[axis] - Math.max(...row.map((place) => place[axis + 2])));
+    const fits = length + growth <= limit[axis] && now[1 - axis] <= limit[1 - axis];
     if (fits) length += growth;
     return fits;
   });
+}
+
+// What an unfolded box needs at least [width, height]: along the axis its longest path of boxes, across it the widest of
+// them. In a route its parts stand in a row.
+function leastSize(index, box, state, axis) {
+  const children = drawnChildren(box, unfolded(state, [box])), sizes = new Map(children.map((child) => [child.id, inner(foldedSize(index, child, state))]));
+  const inRow = isMixture(box), along = inRow ? 0 : axis, gap = inRow ? ROUTE_GAP : GAP;
+  const across = Math.max(...[...sizes.values()].map((size) => size[1 - along]));
+  const length = inRow ? [...sizes.values()].reduce((sum, size) => sum + size[0] + gap, CHIP[0]) : longestPath(index, sizes, along, gap);
+  const size = along ? [across, length] : [length, across];
+  return [size[0] + 32, size[1] + 58];
+}
+
+const inner = ({ width, height }) => [width, height];
+
+// The length of the longest path through some boxes, by the edges between what is in them.
+function longestPath(index, sizes, axis, gap) {
+  const holder = (id) => [id, ...ancestors(index, id).map((box) => box.id)].find((each) => sizes.has(each));
+  const sources = new Map([...sizes.keys()].map((id) => [id, new Set()])), lengths = new Map();
+  for (const edge of index.scene.edges) {
+    const [source, target] = [holder(edge.source), holder(edge.target)];
+    if (source && target && source !== target && edge.kind === "data") sources.get(target).add(source);
+  }
+  const end = (id, path) => {
+    if (!lengths.has(id)) lengths.set(id, sizes.get(id)[axis] + Math.max(0, ...[...sources.get(id)].filter((each) => !path.includes(each)).map((each) => gap + end(each, [...path, id]))));
+    return lengths.get(id);
+  };
+  return Math.max(...[...sizes.keys()].map((id) => end(id, [])));
 }
 
 // What holds a change first, then rounds and routes before the rest, and what has most parameters.

@@ -1,10 +1,13 @@
 // What is visible, as a graph for ELK; text is monospace, so that every machine measures it alike.
 
-const CHARACTER = 7.23, SMALL = 6.63, LONGEST = 34; // widths of characters in a drawing, of titles and below them
+const CHARACTER = 7.23, SMALL = 6.63; // widths of characters in a drawing, of titles and below them
+const LONGEST = 34, SHORT = 20; // characters of a line in a box, and in the router and the pool of a route
 
 function shortened(text, most) {
   return text.length > most ? text.slice(0, most - 1) + "…" : text;
 }
+
+const withoutSettings = (call) => call.split("(")[0];
 
 function amount(count) {
   for (const [unit, size] of [["G", 1e9], ["M", 1e6], ["k", 1e3]])
@@ -15,12 +18,13 @@ function amount(count) {
 // The lines of text in a box: what it does, what it is called, what comes out.
 function textsOf(box, isOpen, state) {
   const does = ["op", "tokenizer", "router", "output"].includes(box.kind) && box.detail;
-  const title = shortened(does || box.label, LONGEST);
+  const isLong = box.kind === "router" && does && does.length > SHORT;
+  const title = shortened(isLong ? withoutSettings(does) : does || box.label, LONGEST);
   const called = does ? shortened(nameBeside(does, box.label), LONGEST) : "";
   if (isGroup(box)) {
     const count = box.count > 1 ? `× ${box.count}` : "";
     const weights = box.counts && box.counts.parameters && !isWithout(state, "parameters") ? `${amount(box.counts.parameters)} parameters` : "";
-    return { title, name: isOpen ? "" : [box.kind === "block" ? "" : box.kind, weights].filter(Boolean).join(" · "), shape: "", count };
+    return { title, name: isOpen ? "" : [box.kind === "block" || (box.kind === "router" && weights) ? "" : box.kind, weights].filter(Boolean).join(" · "), shape: "", count };
   }
   const names = { route: `by ${(box.detail || "").split(" by ").pop().split(".").pop()}` };
   return { title, name: called || names[box.kind] || (box.kind === "op" ? "" : box.kind), shape: isWithout(state, "shapes") ? "" : box.short || "", count: "" };
@@ -28,7 +32,7 @@ function textsOf(box, isOpen, state) {
 
 // What a box is called, but for what it does, where that is the last part of its name.
 function nameBeside(does, label) {
-  const op = does.split("(")[0];
+  const op = withoutSettings(does);
   if (label === op) return "";
   return label.endsWith(`.${op}`) ? label.slice(0, -op.length - 1) : label;
 }
@@ -57,10 +61,11 @@ const OPTIONS = {
   "elk.layered.mergeEdges": "false",
 };
 
+const ROUTE_GAP = 40; // between the tokens, the router and the pool
 // An unfolded route is laid out by itself, from left to right; so are its router and its pool.
-const ROUTE = { ...OPTIONS, "elk.hierarchyHandling": "SEPARATE_CHILDREN", "elk.direction": "RIGHT", "elk.layered.spacing.nodeNodeBetweenLayers": "54" };
-const STACKED = 6, CHIP = [86, 44];
-const MODULE = { most: 6, height: 20, gap: 5, top: 48, name: 26 };
+const ROUTE = { ...OPTIONS, "elk.hierarchyHandling": "SEPARATE_CHILDREN", "elk.direction": "RIGHT", "elk.layered.spacing.nodeNodeBetweenLayers": String(ROUTE_GAP) };
+const STACKED = 6, CHIP = [80, 44];
+const MODULE = { most: 6, height: 20, gap: 5, top: 48 };
 
 function isStacked(box) {
   return box.kind === "repeat" || box.count > 1;
@@ -72,10 +77,12 @@ function modulesOf(box) {
   return count > MODULE.most ? [...all.slice(0, MODULE.most - 2), -1, count - 1] : all;
 }
 
-// What a module of a pool does.
+// What a module of a pool does; settings of ops only where there is room.
 function insideOf(box) {
   const model = box.count > 1 ? box.children : box.children[0].children || [];
-  return shortened(model.filter((child) => child.kind !== "input").map((child) => child.detail && child.kind === "op" ? child.detail : child.label).join(" → "), MODULE.name);
+  const steps = model.filter((child) => child.kind !== "input").map((child) => child.detail && child.kind === "op" ? child.detail : child.label);
+  const whole = steps.join(" → ");
+  return whole.length > SHORT ? shortened(steps.map(withoutSettings).join(" → "), SHORT) : whole;
 }
 
 function foldedSize(index, box, state) {

@@ -108,6 +108,13 @@ class Pane {
     this.source.mark(known.map((id) => this.index.boxes.get(id)));
     this.app.selected(this, known, quiet);
   }
+  // Bring a box into the middle, with as much of what it stands in as fits across.
+  centre(id) {
+    const { view, canvas, laid } = this, outer = [id, ...ancestors(this.index, id).map((box) => box.id)];
+    const places = outer.map((each) => laid.boxes[each]).filter(Boolean), room = (canvas.clientWidth - 8) / Math.max(view.scale, READABLE);
+    const [x, , width] = places.filter((place) => place[2] <= room).pop() || places[0], [, y, , height] = places[0];
+    view.centre([x, y, width, height]);
+  }
   toSource(box) {
     this.app.tab("spec");
     this.source.mark([box]);

@@ -2,8 +2,8 @@
 
 function panelOf(pane, box, choose) {
   const { index } = pane;
-  const link = (id, text) => element("button", { class: "link", type: "button", onclick: () => choose(id) }, text || id);
-  const facts = (title, pairs) => pairs.length ? [element("h3", {}, title), element("dl", {}, pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)]))] : [];
+  const link = (id, text) => element("button", { class: "link", type: "button", onclick: () => choose(id) }, breakable(text || id));
+  const facts = (title, pairs) => pairs.length ? [element("h3", {}, title), element("dl", {}, pairs.flatMap(([name, value]) => [element("dt", {}, breakable(name)), element("dd", { class: "mono" }, value)]))] : [];
   const rows = (title, list) => list && list.length ? [element("h3", {}, title), ...list.map((row) => element("div", { class: "row" },
     element("span", { class: "mono" }, row.name), element("span", { class: "mono muted" }, row.type), row.note ? element("p", { class: "muted" }, row.note) : null))] : [];
   const flows = (title, edges, end) => edges.length ? [element("h3", {}, title), ...edges.map((edge) => element("p", {},
@@ -51,7 +51,7 @@ function loads(box) {
 // The model as a whole, where nothing is selected.
 function overviewOf(pane) {
   const { scene } = pane.index, pairs = Object.entries(NAMES).map(([key, name]) => [name, scene.counts[key].toLocaleString("en")]);
-  const list = (entries) => element("dl", {}, entries.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)]));
+  const list = (entries) => element("dl", {}, entries.flatMap(([name, value]) => [element("dt", {}, breakable(name)), element("dd", { class: "mono" }, value)]));
   const lengths = Object.entries(scene.lengths);
   return [
     element("h2", { class: "first" }, scene.name), pane.data.label ? element("p", { class: "muted" }, pane.data.label) : null,

@@ -45,8 +45,8 @@ class SourcePane {
   }
   // The rest of a long line stands below its beginning, indented further.
   text(text) {
-    const place = element("span", { class: "text" }, pieces(text));
-    place.style.setProperty("--indent", `${Math.min(/^ */.exec(text)[0].length + 4, 8)}ch`);
+    const start = /^ */.exec(text)[0], place = element("span", { class: "text" }, element("span", { class: "start" }, start), pieces(text.slice(start.length)));
+    place.style.setProperty("--indent", `${Math.min(start.length + 4, 8)}ch`);
     return place;
   }
   step(number, step) {

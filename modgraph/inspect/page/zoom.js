@@ -54,6 +54,14 @@ class View {
     if (top < 10 || top + down > high - 10) this.y += (high - down) / 2 - top;
     this.show();
   }
+  // Zoom in as far as needed to read, with a place in the middle, as far as there is more of the drawing on both sides.
+  centre([x, y, width, height]) {
+    if (this.scale < READABLE) this.zoom(READABLE / this.scale);
+    const start = (room, whole, middle) => (whole + 24 <= room ? (room - whole) / 2 : Math.min(12, Math.max(room / 2 - middle, room - 12 - whole)));
+    this.x = start(this.canvas.clientWidth, this.size[0] * this.scale, (x + width / 2) * this.scale);
+    this.y = start(this.canvas.clientHeight, this.size[1] * this.scale, (y + height / 2) * this.scale);
+    this.show();
+  }
   at(event) {
     const edge = this.svg.getBoundingClientRect();
     return [event.clientX - edge.left, event.clientY - edge.top];

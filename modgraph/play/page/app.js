@@ -171,8 +171,12 @@ class App {
   async pin() {
     const { spec, files, values, pinned } = this.work;
     if (pinned) return this.work.pin(null);
-    const { cost } = await this.ask("cost");
-    this.work.pin({ text: files.get(spec), parameters: Object.fromEntries(values), cost });
+    try {
+      const { cost } = await this.ask("cost");
+      this.work.pin({ text: files.get(spec), parameters: Object.fromEntries(values), cost });
+    } catch (error) {
+      this.status.say(`nothing is pinned: ${error.message}`);
+    }
   }
 }
 

@@ -29,9 +29,19 @@ const theme = EditorView.theme({
   ".cm-panel.cm-search label": { color: "var(--ink)" },
 });
 
+// For several lines that it inserts at once, Chromium makes elements with the style of what they replace, which the
+// page's policy refuses. So the editor inserts them.
+const lines = EditorView.domEventHandlers({
+  beforeinput: ({ inputType, data }, view) => {
+    if (inputType !== "insertText" || !data?.includes("\n")) return false;
+    view.dispatch(view.state.replaceSelection(data), { userEvent: "input", scrollIntoView: true });
+    return true;
+  },
+});
+
 // A text to be read in an editor's clothes.
 export function readOnly(parent, language, label) {
-  const extensions = [basicSetup, EditorState.readOnly.of(true), EditorView.editable.of(false), EditorView.contentAttributes.of({ tabindex: "0", "aria-label": label }), language, colours, theme];
+  const extensions = [basicSetup, EditorState.readOnly.of(true), EditorView.editable.of(false), EditorView.contentAttributes.of({ tabindex: "0", "aria-label": label }), EditorView.lineWrapping, language, colours, theme];
   return new EditorView({ state: EditorState.create({ extensions }), parent: shadow(parent), root: parent.shadowRoot });
 }
 
@@ -51,13 +61,16 @@ export class Editor {
     for (const [name, view] of this.views) if (!files.has(name)) this.remove(name, view);
     for (const [name, text] of files) {
       if (!this.views.has(name)) this.views.set(name, this.make(name, text));
-      const { state } = this.views.get(name);
-      if (state.doc.toString() !== text) this.views.get(name).dispatch({ changes: { from: 0, to: state.doc.length, insert: text } });
+      if (this.views.get(name).state.doc.toString() !== text) this.replace(text, this.views.get(name));
     }
     const isOther = this.shown !== active;
     this.shown = active;
     for (const [name, view] of this.views) view.dom.style.setProperty("display", name === active ? "" : "none", "important"); // its own style is important too
     if (isOther) this.view.requestMeasure();
+  }
+  // Replace a text by another in one step, which can be undone.
+  replace(text, view = this.view) {
+    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, userEvent: "input" });
   }
   remove(name, view) {
     this.views.delete(name);
@@ -73,7 +86,7 @@ export class Editor {
       if (update.selectionSet || update.docChanged) this.moved(update.view);
     });
     const extensions = [
-      basicSetup, isSpec ? this.language : StreamLanguage.define(yaml), colours, theme, EditorView.lineWrapping, watch,
+      basicSetup, isSpec ? this.language : StreamLanguage.define(yaml), colours, theme, EditorView.lineWrapping, lines, watch,
       EditorView.contentAttributes.of({ "aria-label": `text of ${name}` }), this.client.plugin(uriOf(name), isSpec ? "modgraph" : "yaml"),
     ];
     return new EditorView({ doc: text, extensions, parent: this.host.shadowRoot, root: this.host.shadowRoot });

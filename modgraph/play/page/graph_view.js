@@ -2,7 +2,6 @@
 
 const { annotate, firstState, indexed, panelOf, overviewOf } = globalThis;
 const FIRST_BOXES = 60; // boxes unfolded at first, approximately, as long as they can be read
-const READABLE = 0.75; // the scale at which the names in boxes have nine pixels
 const NOTHING = { scene: { name: "", boxes: [], edges: [] }, sources: [], state: { open: [], all: [] }, laid: { width: 1, height: 1, boxes: {}, edges: [] } };
 let layouts = null;
 
@@ -62,9 +61,8 @@ class LivePane extends Pane {
   showFirstMark() {
     const first = this.index.order.find((box) => box.mark);
     if (!first || this.isMoved) return;
-    if (this.view.scale < READABLE) this.view.zoom(READABLE / this.view.scale);
     this.isMoved = true;
-    this.select([first.id], { reveal: true, quiet: true });
+    this.select([first.id], { reveal: true, quiet: true }).then(() => this.centre(this.selected[0]));
   }
   fit() {
     this.isMoved = false;

@@ -8,7 +8,8 @@ export class DamagedLink extends Error {}
 
 export const isName = (name) => typeof name === "string" && NAME.test(name) && !name.includes("//");
 
-export const plainWork = ({ files, active, values }) => ({ version: VERSION, files: [...files], active, values: [...values] });
+export const plainWork = ({ files, active, values, pinned }) => ({ version: VERSION, files: [...files], active, values: [...values], ...plainPin(pinned) });
+const plainPin = (pinned) => (pinned ? { pinned: { text: pinned.text, values: Object.entries(pinned.parameters) } } : {});
 
 export async function packLink(work) {
   const packed = await collect(new Blob([JSON.stringify(plainWork(work))]).stream().pipeThrough(new CompressionStream("deflate-raw")));
@@ -53,11 +54,20 @@ async function collect(stream) {
 // Take only what is expected from parsed JSON. Raises `DamagedLink`.
 export function checkWork(found) {
   const files = checkPairs(found?.files, LARGEST.files, isName, (text) => typeof text === "string");
-  const values = checkPairs(found?.values, LARGEST.values, (name) => /^\w{1,80}$/u.test(name), isValue);
+  const values = checkValues(found?.values);
   if (found.version !== VERSION) throw new DamagedLink("another version of the playground made it");
   if (!files.size) throw new DamagedLink("it holds no file");
-  return { files, values, active: files.has(found.active) ? found.active : [...files.keys()][0] };
+  return { files, values, active: files.has(found.active) ? found.active : [...files.keys()][0], pinned: checkPin(found.pinned) };
 }
+
+// A state to compare with, where there is one. What it costs is asked when it is to be seen.
+function checkPin(pinned) {
+  if (pinned === undefined) return null;
+  if (typeof pinned?.text !== "string") throw new DamagedLink("the state that it pins has no text");
+  return { text: pinned.text, parameters: Object.fromEntries(checkValues(pinned.values)) };
+}
+
+const checkValues = (pairs) => checkPairs(pairs, LARGEST.values, (name) => /^\w{1,80}$/u.test(name), isValue);
 
 function checkPairs(pairs, most, isKey, isRight) {
   const isPair = (pair) => Array.isArray(pair) && pair.length === 2 && typeof pair[0] === "string" && isKey(pair[0]) && isRight(pair[1]);

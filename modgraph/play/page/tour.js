@@ -6,7 +6,8 @@ import { TextView } from "./texts.js";
 
 const { element } = globalThis;
 const KEY = "modgraph.tour", FOLDER = "tour";
-const CLEAN = { FORBID_TAGS: ["a", "img", "style", "form", "svg", "math", "input", "button", "iframe"], FORBID_ATTR: ["style", "id", "name"] };
+const CLEAN = { FORBID_TAGS: ["img", "style", "form", "svg", "math", "input", "button", "iframe"], FORBID_ATTR: ["style", "id", "name"] };
+const UNDO = "undo in the text (Ctrl+Z) brings back what was there";
 const escape = ({ text }) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 const markdown = new Marked({ renderer: { html: escape } }); // HTML in a text is text
 
@@ -46,7 +47,7 @@ export class Tour {
         element("div", { class: "tools" }, button("begin", "Open the step's spec", () => this.begin()), button("show", "Show the answer", () => this.toggle())), this.facts, this.verdict, this.answer), this.source),
     );
     this.code = new TextView(this.answer, languageOf(app.words), "the answer"); // in the document, where it finds its styles
-    this.answer.append(element("div", { class: "tools" }, button("use", "Put it into the editor", () => this.use())));
+    this.answer.append(element("div", { class: "tools" }, button("use", "Put it into the editor", () => this.use()), element("span", { class: "muted" }, UNDO)));
     this.drawStep();
   }
   get step() {
@@ -66,14 +67,17 @@ export class Tour {
   // Open the spec of the step in a file of its own; what the visitor has written there stays.
   begin() {
     this.app.work.open(this.file, this.step.begin);
+    this.app.editor.host.scrollIntoView({ block: "nearest" });
   }
   toggle() {
     this.answer.hidden = !this.answer.hidden;
+    this.code.view.requestMeasure(); // it could not while it was hidden
     this.buttons.show.setAttribute("aria-expanded", String(!this.answer.hidden));
   }
+  // An edit like any other, which the editor can undo.
   use() {
-    this.app.work.files.delete(this.file);
-    this.app.work.open(this.file, this.step.answer);
+    this.begin();
+    this.app.editor.replace(this.step.answer);
   }
   drawStep() {
     const { at, step, steps } = this, { home } = this.app;
@@ -82,11 +86,20 @@ export class Tour {
     this.heading.textContent = step.title;
     this.text.innerHTML = DOMPurify.sanitize(markdown.parse(step.text), CLEAN);
     for (const block of this.text.querySelectorAll("pre")) block.tabIndex = 0; // wide ones scroll by arrows
+    for (const link of this.text.querySelectorAll("a")) this.lead(link);
     this.answer.hidden = true;
     this.code.draw(step.answer);
     const page = home ? element("a", { href: `${home}tutorial/${step.page}.html` }, step.page) : `docs/tutorial/${step.page}.md`;
     this.source.replaceChildren("The page of the tutorial: ", page);
     this.draw(null);
+  }
+  // A link of the tutorial leads to the documents' site, where that is known; any other is plain text.
+  lead(link) {
+    const { home } = this.app, site = home && new URL(home, location.href).href;
+    const place = [(link.getAttribute("href") ?? "").replace(/\.md(?=#|$)/, ".html"), `${site}tutorial/`];
+    const to = site && URL.canParse(...place) ? new URL(...place).href : "";
+    if (to.startsWith(site)) Object.assign(link, { href: to, target: "_blank", rel: "noopener" });
+    else link.replaceWith(...link.childNodes);
   }
   // What the worker says of the file of the step; null while another one is in sight.
   async load() {

@@ -21,7 +21,12 @@ function graphView(app) {
 
 function costView(app) {
   const table = new CostTable(find("costs"));
-  return { id: "costs", label: "Costs", load: () => app.ask("cost"), draw: ({ cost }) => table.draw(cost, app.work.pinned?.cost) };
+  const load = async () => {
+    const { pinned } = app.work;
+    if (pinned) pinned.cost ??= (await app.ask("cost", { text: pinned.text, parameters: pinned.parameters })).cost; // of a link
+    return { ...(await app.ask("cost")), before: pinned?.cost };
+  };
+  return { id: "costs", label: "Costs", load, draw: ({ cost, before }) => table.draw(cost, before) };
 }
 
 function textView(app) {

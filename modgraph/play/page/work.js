@@ -13,8 +13,8 @@ export class Work extends EventTarget {
     return isSpec(this.active) ? this.active : [...this.files.keys()].find((name) => isSpec(name) && stemOf(name) === stemOf(this.active)) ?? [...this.files.keys()].find(isSpec);
   }
   // What a link, the storage or an entry of the library hold.
-  take({ files, values = [], active }) {
-    Object.assign(this, { files: new Map(files), values: new Map(values), active, pinned: null });
+  take({ files, values = [], active, pinned = null }) {
+    Object.assign(this, { files: new Map(files), values: new Map(values), active, pinned });
     this.changed("files");
   }
   write(name, text) {

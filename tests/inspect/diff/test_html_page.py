@@ -30,6 +30,37 @@ def test_a_change_is_framed_and_picked_on_both_sides(browser: Browser, tmp_path:
         expect(page.locator(".charts")).to_contain_text("What differs")
 
 
+def test_a_changed_pool_is_seen_with_all_of_its_route(browser: Browser, tmp_path: Path) -> None:
+    before, after = load("specs/smn.mod"), load("specs/smn.mod", modules=5)
+    found = compare_sides(Side("smn.mod", "spec", before.ir), Side("more.mod", "spec", after.ir), {}, {})
+    path = tmp_path / "diff.html"
+    path.write_text(write_html(found, (before.source, after.source)))
+    with quiet_page(browser, path) as page:
+        expect(page.locator(".plan output")).to_have_text("1 of 1")
+        for canvas in page.locator(".canvas").all():
+            room, route = canvas.bounding_box(), canvas.locator(".box.kind-route").bounding_box()
+            assert room and route and room["x"] < route["x"]
+            assert route["x"] + route["width"] < room["x"] + room["width"]
+            neutral = "(parts) => parts.map((each) => getComputedStyle(each).stroke)"
+            (colour,) = {*canvas.locator(".module").evaluate_all(neutral)}
+            assert colour == canvas.locator(".box.kind-op > .frame").first.evaluate(
+                "(one) => getComputedStyle(one).stroke"
+            )
+
+
+def test_graphs_without_a_common_node_are_both_in_sight(browser: Browser, tmp_path: Path) -> None:
+    before, after = load("specs/smn.mod"), load("specs/zoo/switch.mod")
+    found = compare_sides(Side("smn.mod", "spec", before.ir), Side("switch.mod", "spec", after.ir), {}, {})
+    path = tmp_path / "diff.html"
+    path.write_text(write_html(found, (before.source, after.source)))
+    with quiet_page(browser, path) as page:
+        expect(page.locator(".plan .what")).to_have_text("+ added input words: token[time, 1000]")
+        for canvas in page.locator(".canvas").all():
+            room, first = canvas.bounding_box(), canvas.locator(".box.kind-input").first.bounding_box()
+            assert room and first and room["x"] < first["x"] < room["x"] + room["width"]
+            assert room["y"] < first["y"] < room["y"] + room["height"]
+
+
 def test_the_page_leads_from_change_to_change_and_unfolds_only_these(browser: Browser, tmp_path: Path) -> None:
     before, after = load("specs/gmoe_digits.mod"), load("specs/gmoe_digits.mod", depth=6, experts=8)
     found = compare_sides(Side("few.mod", "spec", before.ir), Side("more.mod", "spec", after.ir), {}, {})
