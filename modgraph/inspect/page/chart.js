@@ -26,3 +26,18 @@ function showTip(handler, event, item, text) {
   tip.style.left = `${Math.max(0, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
   tip.style.top = `${event.clientY + 16 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 16}px`;
 }
+
+// A chart whose data change: drawn once, then given the new ones.
+class LiveChart {
+  constructor(spec, config, label) {
+    Object.assign(this, { spec, config, place: element("div", { class: "chart", role: "img", "aria-label": label }), view: null, queue: Promise.resolve() });
+  }
+  // The element of the page, in which the content appears.
+  show(content) {
+    this.queue = this.queue.then(async () => {
+      if (this.view) await this.view.data("content", [content]).runAsync();
+      else this.view = await drawChart(this.place, { ...this.spec, data: { name: "content", values: [content] } }, this.config);
+    });
+    return this.place;
+  }
+}
