@@ -62,9 +62,9 @@ class Runs(Sequence[RunFacts]):
     def _repr_html_(self) -> str:
         """Render a row for each run, for a notebook."""
         from modgraph.inspect.notebook import render
-        from modgraph.tables.render import render_html
+        from modgraph.tables.html import render_html
 
-        return render(repr(self), render_html([self.list()]) if self.facts else "")
+        return render(repr(self), render_html(self.list()) if self.facts else "")
 
     def where(self, *conditions: str, **values: Any) -> Runs:
         """The runs that meet every condition: `where("test.accuracy>0.9", experts=4)`. Raises `ModgraphError` for what
@@ -143,9 +143,21 @@ class Runs(Sequence[RunFacts]):
         from modgraph.tables.page import write_page
 
         refuse_foreign(path, force=force)
-        made = tables or tuple(self.tables().values()) or (self.table(),)
-        write_output(path, write_page(self.facts, made, title).encode(), force)
+        write_output(path, write_page(self.facts, tables or self._choose_tables(), title).encode(), force)
         return Path(path)
+
+    def write_picture(self, path: str | Path, *tables: Table, force: bool = False) -> Path:
+        """Draw the charts of a page as `.svg`, `.png` or `.pdf`: the curves of the tables' rows, and their main metric
+        against a cost. Tables, errors and `force` are as for `write_page`; needs the extra `pictures`."""
+        from modgraph.tables.picture import draw_charts
+
+        refuse_foreign(path, force=force)
+        suffix = Path(path).suffix.lower()
+        write_output(path, draw_charts(self.facts, tables or self._choose_tables(), suffix), force)
+        return Path(path)
+
+    def _choose_tables(self) -> tuple[Table, ...]:
+        return tuple(self.tables().values()) or (self.table(),)
 
 
 def runs(*folders: str | Path, where: Conditions = (), lengths: Mapping[str, int] | None = None) -> Runs:

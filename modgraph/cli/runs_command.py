@@ -21,6 +21,7 @@ USAGE = (
     "modgraph runs runs/sweep --compare experts=1 experts=4",
     "modgraph runs runs/sweep --rows experts --columns test.accuracy,active_macs --format markdown",
 )
+PICTURES = (".svg", ".png", ".pdf")
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json"}
 LISTED = {"rows": "keys whose values make the rows", "columns": "metrics, costs and facts to print"}
 SINGLE = {
@@ -48,7 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "length")
     choices = ("text", "markdown", "csv", "json")
     parser.add_argument("--format", choices=choices, help="how to print: by default as text, or by the suffix of -o")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the tables to a file")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the tables to a file, or their charts: .svg, .png, .pdf"
+    )
     parser.add_argument("--html", metavar="FILE", help="write a page with tables, curves, and metrics against costs")
     add_options(parser, "force")
 
@@ -59,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
     for path in filter(None, (options.output, options.html)):
         refuse_foreign(path, force=options.force)
+    is_picture = Path(options.output or "").suffix.lower() in PICTURES
     kind = options.format or SUFFIXES.get(Path(options.output or "").suffix, "text")
     if options.compare:
         found, compared = _compare(options)
@@ -70,8 +74,11 @@ def run(options: argparse.Namespace) -> int:
     if options.html:
         found.write_page(options.html, *tables, force=options.force)
         log.info(f"{options.html}: {len(found)} runs")
-    if options.output:
+    if is_picture:
+        found.write_picture(options.output, *tables, force=options.force)
+    elif options.output:
         write_output(options.output, f"{text}\n".encode(), options.force)
+    if options.output:
         log.info(f"{options.output}: {len(found)} runs")
     elif not options.html:
         print(text)

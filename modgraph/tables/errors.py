@@ -80,3 +80,10 @@ class NoRunToCompare(Diagnostic, code="MG929"):
 
     message = '"{name}" has no run to compare: {states}'
     help = "name a run, a folder of runs, or a condition that some runs meet"
+
+
+class NoCharts(Diagnostic, code="MG946"):
+    """The charts of runs are curves of metrics and points of finished runs."""
+
+    message = "none of {count} runs has metrics to draw"
+    help = "wait for one, or list the runs: modgraph runs --list"

@@ -1,4 +1,4 @@
-"""Renders tables as text, Markdown, CSV, JSON and HTML."""
+"""Renders tables as text, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from modgraph.inspect.notebook import MOST_ROWS
-from modgraph.inspect.quote import escape_html
 from modgraph.store.records import json_text
 from modgraph.tables.columns import FULL
 from modgraph.tables.grid import GAP, Grid, Text, make_grid
 from modgraph.tables.table import Table
-
-STYLE = "text-align: right; font-variant-numeric: tabular-nums"
 
 
 def render_text(tables: Sequence[Table]) -> str:
@@ -67,35 +63,6 @@ def _render_markdown(table: Table) -> str:
     notes = [note.replace("*: the best", "**bold**: the best") for note in table.notes]
     below = ["", *wrap("; ".join(notes), FULL)] if notes else []
     return "\n".join([*title, line(grid.header), f"|{'|'.join(rule)}|", *rows, *below])
-
-
-def render_html(tables: Sequence[Table]) -> str:
-    """Render tables as HTML without scripts, the best cells bold, and at most the first rows."""
-    return "\n".join(map(_render_html, tables))
-
-
-def _render_html(table: Table) -> str:
-    grid = make_grid(table)
-
-    def cell(tag: str, text: str, right: bool) -> str:
-        style = f' style="{STYLE}"' if right else ""
-        return f"<{tag}{style}>{text}</{tag}>"
-
-    def render_cell(each: Text) -> str:
-        return f"<b>{escape_html(each.text)}</b>" if each.is_best else escape_html(str(each))
-
-    head = "".join(cell("th", escape_html(text), right) for text, right in zip(grid.header, grid.numeric, strict=True))
-    rows = [
-        "".join(cell("td", render_cell(each), right) for each, right in zip(row, grid.numeric, strict=True))
-        for row in grid.rows[:MOST_ROWS]
-    ]
-    left = len(grid.rows) - MOST_ROWS
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    title = f"<caption>{escape_html(table.title)}</caption>" if table.title else ""
-    notes = [escape_html(note.replace("*: the best", "bold: the best")) for note in table.notes]
-    notes = [f"and {left:,} more rows", *notes] if left > 0 else notes
-    below = f"<p>{'<br>'.join(notes)}</p>" if notes else ""
-    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
 def render_csv(tables: Sequence[Table]) -> str:

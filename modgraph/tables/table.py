@@ -124,9 +124,9 @@ class Table:
         return render_markdown([self])
 
     def _repr_html_(self) -> str:
-        from modgraph.tables.render import render_html
+        from modgraph.tables.html import render_html
 
-        return render_html([self])
+        return render_html(self)
 
 
 def _as_whole(number: float | None) -> float | None:

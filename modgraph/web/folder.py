@@ -15,7 +15,7 @@ from modgraph_runtime.integrity import is_of_modgraph
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import CannotWrite, NotOurs, read_file, writing
 
-FORMAT = 1
+FORMAT = 2
 PAGE, RECORD = "index.html", "page.json"
 MOST_NAMED = 3  # files in the way that a message names
 

@@ -16,7 +16,8 @@ from modgraph.data import Arrays
 from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError
 from modgraph.extras import require
-from modgraph.inspect.page.content import FITTING, Pane
+from modgraph.inspect.charts import CONFIG, curves, heat_map
+from modgraph.inspect.page.content import FITTING, Curve, Curves, Heatmap, Pane
 from modgraph.inspect.page.document import read_style_of_drawing, render, text_of
 from modgraph.inspect.page.libraries import Library
 from modgraph.inspect.quote import escape_html
@@ -40,9 +41,10 @@ GRAPH_SCRIPTS = (
     "zoom.js",
     "source.js",
     "pane.js",
+    "chart.js",
     "charts.js",
-    "live.js",
 )
+MOST_NUMBERED = 16  # modules whose gates a heat map has as numbers
 ROOM = (620, 1400)  # pixels of a drawing that can be read at once in its column of a window of 1280
 MODULE = "modgraph_web"  # the folder of the runtime, as the scripts of the page name it
 MODEL, EXAMPLES = "model.onnx", "examples.json"
@@ -125,6 +127,7 @@ def _record(bundle: Bundle, whole: Graph) -> dict[str, Any]:
         "format": FORMAT,
         "routes": routes,
         "probabilities": probabilities,
+        "charts": {"curve": curves(Curves([Curve("", [])], x_label="$axis"), interactive=True), "config": CONFIG},
         "graph": _pane(graph, routes),
     }
 
@@ -151,6 +154,7 @@ def _route_record(
         "decides": str(route.router.router),
         "modules": route.pool.size,
         "gates": gates,
+        "chart": heat_map(Heatmap([], [], [], most=1.0, numbers=route.pool.size <= MOST_NUMBERED)),
         "choice": choice,
         "slots": slots,
         "places": asdict(place) if place is not None and one_of_tokens else None,
@@ -181,9 +185,11 @@ def write_scripts(new: Path) -> None:
         if each.name.endswith(".js"):
             (folder / each.name).write_bytes(each.read_bytes())
     (folder / "graph.js").write_text("\n".join(map(text_of, GRAPH_SCRIPTS)), encoding="utf-8")
-    (folder / "elk.js").write_text(f"/* {Library.ELK.value} */\n{Library.ELK.script()}", encoding="utf-8")
+    for library in Library:
+        content = f"/* {library.value} */\n{library.script()}"
+        (folder / f"{library.id}.js").write_text(content, encoding="utf-8")
     dark = f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{\n{text_of('dark.css')}}} }}\n"
-    style = read_style_of_drawing() + dark + own.joinpath("page.css").read_text(encoding="utf-8")
+    style = read_style_of_drawing() + dark + text_of("tip.css") + own.joinpath("page.css").read_text(encoding="utf-8")
     (folder / "page.css").write_text(style, encoding="utf-8")
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from modgraph.api.runs import Runs
+from modgraph.diagnostics import ModgraphError
 from modgraph.store.records import seal
 from modgraph.store.run_directory import FORMAT
 from modgraph.tables.facts import FAILED, FINISHED, UNFINISHED, RunFacts
@@ -92,13 +96,14 @@ def names_in(page: Page) -> list[str]:
     return page.locator("table.runs td.name").all_text_contents()
 
 
-def lines_of(page: Page, row: int) -> int:
-    return page.locator(f'.plot .line[data-row="{row}"]').count()
+def lines_of(page: Page, row: str) -> Locator:
+    """The curve of a row where all of its runs have a value."""
+    return page.locator(f'figure.curves .mark-line path[aria-label="{row}"]:not([stroke-dasharray])')
 
 
 def test_curves_are_those_of_the_logs(runs: list[RunFacts]) -> None:
     data = data_of(write_page(runs, make_tables(runs)))
-    for run, record in zip(runs[:12], data["runs"], strict=False):
+    for run, record in zip(runs[:12], data["records"], strict=False):
         lines = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
         of_split = [line for line in lines if line["split"] == "validation"]
         part = record["curves"]["validation"]
@@ -106,86 +111,119 @@ def test_curves_are_those_of_the_logs(runs: list[RunFacts]) -> None:
         assert part["values"]["accuracy"] == pytest.approx([line["accuracy"] for line in of_split], rel=1e-4)
         assert part["seconds"] == [0.5 * run.settings["width"] * line["epoch"] for line in of_split]
         assert "use.0" not in part["values"], "metrics of single modules are left out"
-    assert [(each["final"], each["curve"]) for each in data["layouts"]] == [
-        ("test.accuracy", "validation.accuracy")
-    ] * 2
+    page = write_page(runs, make_tables(runs))
+    for first in ("test.accuracy", "validation.accuracy", "active_macs"):
+        assert f'value="{first}" selected' in page
 
 
 def test_values_across_columns_have_curves_of_their_own(runs: list[RunFacts]) -> None:
-    layout = make_layout(rows="experts", across="width", columns="test.accuracy")
-    (table,) = data_of(write_page(runs, [make_table(runs, layout)]))["layouts"]
-    assert table["above"] == "test.accuracy by width"
-    assert table["notes"][0] == "n = 2 runs", "of a cell, though a row has four"
-    found = {each["name"]: [runs[at].name for at in each["runs"]] for each in table["series"]}
-    assert len(table["rows"]) == 3 and len(found) == 6, "a row has two curves"
+    page = write_page(runs, [make_table(runs, make_layout(rows="experts", across="width", columns="test.accuracy"))])
+    (table,) = data_of(page)["tables"]
+    assert "<h2>Results: test.accuracy by width</h2>" in page
+    found = {name: [runs[at].name for at in part] for name, part in zip(table["rows"], table["runs"], strict=True)}
+    assert page.count("<tbody><tr>") + page.count('</tr><tr><td class="numeric">') == 3, "three rows"
+    assert len(found) == 6, "a row has two curves"
     assert found["experts=2, width=32"] == ["experts=2,width=32,seed=0", "experts=2,width=32,seed=1"]
 
 
 def test_each_run_of_a_list_has_a_curve(runs: list[RunFacts]) -> None:
-    (table,) = data_of(write_page(runs, [make_list(runs)]))["layouts"]
-    assert [each["runs"] for each in table["series"]] == [[at] for at in range(len(runs))]
-    assert [each["name"] for each in table["series"]] == [run.name for run in runs]
+    (table,) = data_of(write_page(runs, [make_list(runs)]))["tables"]
+    assert table["runs"] == [[at] for at in range(len(runs))]
+    assert table["rows"] == [run.name for run in runs]
 
 
 def test_many_long_logs_are_thinned_to_their_ends(tmp_path: Path) -> None:
     runs = [make_run(tmp_path, experts, 8, 0, epochs=500 + experts) for experts in range(1, 5)]
-    for run, record in zip(runs, data_of(write_page(runs, [make_table(runs)]))["runs"], strict=True):
+    for run, record in zip(runs, data_of(write_page(runs, [make_table(runs)]))["records"], strict=True):
         steps = record["curves"]["train"]["steps"]
         assert 100 < len(steps) < 410 and steps[-1] == run.metrics["steps"], "few points, and the last one"
 
 
 def test_the_best_of_many_rows_are_displayed_at_first(tmp_path: Path) -> None:
     runs = [make_run(tmp_path, experts, 8, 0) for experts in range(1, 21)]
-    (table,) = data_of(write_page(runs, [make_table(runs)]))["layouts"]
-    names = [table["series"][at]["name"] for at in table["displayed"]]
+    (table,) = data_of(write_page(runs, [make_table(runs)]))["tables"]
+    names = [table["rows"][at] for at in table["displayed"]]
     assert names == [f"experts={experts}" for experts in range(9, 21)], "more experts have a better accuracy"
 
 
 def test_the_pointer_reads_the_mean_and_deviation_of_a_row(page: Page) -> None:
-    line = page.locator('.plot .line[data-row="0"]')
-    end = re.findall(r"[\d.]+", line.get_attribute("d") or "")[-2:]
-    page.locator(".plot svg").first.hover(position={"x": float(end[0]), "y": float(end[1])})
+    place = page.locator("figure.curves svg")
+    box, end = place.bounding_box(), lines_of(page, "experts=1, width=8").bounding_box()
+    assert box is not None and end is not None
+    page.mouse.move(end["x"] + end["width"] - 20, end["y"] + 10)
     expected, deviation = compute_mean((1, 8), EPOCHS)
     expect(page.locator(".tip:visible")).to_have_text(
-        re.compile(rf"step {STEPS * EPOCHS}, 16 s: {expected:.4g} ± {deviation:.3g}, 2 runs")
+        re.compile(rf"experts=1, width=8\nstep {STEPS * EPOCHS}, 16 s: {expected:.4g} ± {deviation:.3g}, 2 runs")
     )
-    assert page.locator(".line.faded").count() == page.locator(".line:not([data-row='0'])").count()
+    expect(lines_of(page, "experts=1, width=32")).to_have_attribute("opacity", "0.2")
+    expect(lines_of(page, "experts=1, width=8")).to_have_attribute("opacity", "1")
+    page.mouse.move(0, 0)
 
 
 def test_where_only_some_runs_came_the_curve_is_dotted(page: Page) -> None:
-    assert lines_of(page, 0) == 1
-    assert page.locator('.plot .line.part[data-row="5"]').count() == 1, "one of two runs ended at half of the steps"
-    expect(page.locator("#charts .note")).to_contain_text("Dotted")
+    """One of two runs of the last row ended at half of the steps."""
+    whole, half = (lines_of(page, f"experts={experts}, width=32").bounding_box() for experts in (2, 4))
+    assert whole is not None and half is not None and half["width"] == pytest.approx(whole["width"] / 3, rel=0.05)
+    dotted = page.locator('figure.curves .mark-line path[stroke-dasharray][aria-label="experts=4, width=32"]')
+    expect(dotted).to_have_count(1)
 
 
-def test_each_finished_run_is_a_point_against_costs(page: Page) -> None:
-    macs, seconds = page.locator(".pair .plot").all()
-    assert macs.locator(".mark").count() == seconds.locator(".mark").count() == 12
-    expect(macs).to_contain_text("active MACs per example (log scale)")
-    expect(seconds).not_to_contain_text("log scale")
-    macs.locator('[data-run="3"]').hover(force=True)
-    expect(macs.locator(".tip")).to_contain_text("experts=1,width=32,seed=1")
-    expect(macs.locator(".tip")).to_contain_text("102k active MACs")
-    macs.locator('[data-run="3"]').click(force=True)
-    expect(page.locator("tr.pointed")).to_contain_text("experts=1,width=32,seed=1")
+def point_of(page: Page, name: str) -> Locator:
+    return page.locator(f'figure.points .mark-symbol path[aria-label^="{name}"]')
 
 
-def test_metrics_rows_and_scales_follow_the_keyboard(page: Page) -> None:
-    page.get_by_label("metric", exact=True).select_option("train.total_loss")
-    expect(page.locator("#charts")).to_contain_text("train.total_loss")
-    page.get_by_label("over", exact=True).select_option("training time")
-    expect(page.locator(".plot").first).to_contain_text("training time [s]")
-    button = page.get_by_role("button", name="experts=1, width=8")
-    button.focus()
-    page.keyboard.press("Enter")
-    expect(button).to_have_attribute("aria-pressed", "false")
-    assert (lines_of(page, 0), lines_of(page, 1)) == (0, 1), "the row that is off has no curve"
+def test_each_finished_run_is_a_point_that_leads_to_its_row(page: Page) -> None:
+    points = page.locator("figure.points")
+    expect(points.locator(".mark-symbol path")).to_have_count(12)
+    expect(points).to_contain_text("active MACs (log scale)")
+    point_of(page, name := "experts=4,width=32,seed=1").hover()
+    expect(page.locator(".tip")).to_contain_text(f"{name}\ntest.accuracy 0.31\nactive MACs 102k", use_inner_text=True)
+    point_of(page, name).click()
+    expect(page.locator("tr.pointed")).to_contain_text("experts=4,width=32,seed=1")
+    expect(page.locator("tr.pointed")).to_be_focused()
+
+
+def test_a_rectangle_selects_runs_and_words_fade_the_others(page: Page) -> None:
+    plot = page.locator("figure.points svg")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 48, box["y"] + 15)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 300, steps=3)
+    page.mouse.up()
+    names = [name for name in names_in(page) if "width=8" in name]
+    expect(page.locator("#runs output")).to_have_text("6 of 14")
+    assert page.locator("table.runs tbody tr:visible td.name").all_text_contents() == names, "the half with few MACs"
+    page.mouse.dblclick(box["x"] + 200, box["y"] + 100)
+    expect(page.locator("#runs output")).to_have_text("")
+    page.get_by_label("filter").fill("experts=2")
+    expect(point_of(page, "experts=1,width=8,seed=0")).to_have_attribute("opacity", "0.2")
+    expect(point_of(page, "experts=2,width=8,seed=0")).to_have_attribute("opacity", "0.9")
+    page.get_by_label("filter").fill("")
+
+
+def test_metrics_rows_scales_and_colours_follow_the_keyboard(page: Page) -> None:
+    curves, points, metric = page.locator("figure.curves"), page.locator("figure.points"), page.get_by_label("metric")
+    metric.first.select_option("train.total_loss")
+    expect(curves).to_contain_text("train.total_loss")
+    page.locator("select[name=over]").select_option("training time [s]")
+    expect(curves).to_contain_text("training time [s]")
+    page.get_by_role("checkbox", name="experts=1, width=8").press("Space")
+    expect(lines_of(page, "experts=1, width=8")).to_have_count(0)
+    expect(lines_of(page, "experts=1, width=32")).to_have_count(1)
     page.get_by_label("log scale").first.press("Space")
-    expect(page.locator(".plot").first).to_contain_text("train.total_loss (log scale)")
+    expect(curves).to_contain_text("train.total_loss (log scale)")
     page.get_by_label("rows of").select_option("by width")
-    expect(page.locator(".legend li")).to_have_count(2)
-    page.get_by_label("metric at the end").select_option("validation.accuracy")
-    expect(page.locator(".pair .plot").first).to_contain_text("validation.accuracy")
+    expect(page.locator("fieldset:visible label")).to_have_count(2)
+    page.get_by_role("button", name="none").press("Enter")
+    expect(curves).to_have_text("no run of these rows has this metric here")
+    metric.last.select_option("validation.accuracy")
+    page.get_by_label("against").select_option("seconds")
+    expect(points).to_contain_text("validation.accuracy")
+    expect(points).not_to_contain_text("log scale")
+    page.get_by_label("colour").select_option("experts")
+    expect(points.locator(".role-legend")).to_contain_text("1248experts")
 
 
 def test_runs_are_sorted_and_filtered(page: Page, runs: list[RunFacts]) -> None:
@@ -195,11 +233,13 @@ def test_runs_are_sorted_and_filtered(page: Page, runs: list[RunFacts]) -> None:
         head.get_by_role("button").press("Enter")
         expect(head).to_have_attribute("aria-sort", order)
         values = [value for run in runs if (value := run.metrics.get("test.accuracy")) is not None]
-        cells = page.eval_on_selector_all("table.runs tbody tr", "rows => rows.map((row) => row.cells[5].title)")
+        cells = page.eval_on_selector_all(
+            "table.runs tbody tr", "rows => rows.map((row) => row.cells[5].dataset.value)"
+        )
         assert [float(each) for each in cells[:12]] == sorted(values, reverse=reverse)
-        assert cells[12:] == ["", ""], "runs without the metric come last"
-    page.get_by_label("filter runs").fill("experts=2 seed=1")
-    expect(page.locator("table.runs tbody tr")).to_have_count(2)
+        assert cells[12:] == [None, None], "runs without the metric come last"
+    page.get_by_label("filter").fill("experts=2 seed=1")
+    expect(page.locator("table.runs tbody tr:visible")).to_have_count(2)
     expect(page.locator("#runs output")).to_have_text(f"2 of {len(runs)}")
 
 
@@ -212,7 +252,7 @@ def test_runs_that_are_not_finished_are_listed_with_the_reason(page: Page) -> No
 
 def test_tables_mark_the_best_and_name_the_test(page: Page) -> None:
     first = page.locator("table.results").first
-    expect(first.locator("td.best").first).to_contain_text("*")
+    expect(first.locator("td:has(b)").first).to_contain_text("*")
     expect(first.locator("tbody tr")).to_have_count(6)
     expect(page.locator("#tables")).to_contain_text("Welch's t-test against the best row")
     expect(page.locator("#tables")).not_to_contain_text("--")
@@ -245,3 +285,13 @@ def test_a_page_without_finished_runs_says_so(browser: Browser, tmp_path: Path, 
         expect(page.locator("#tables")).to_have_text("firstnone of its runs is finished")
         expect(page.locator("#charts")).to_contain_text("There are no metrics of these runs yet.")
         expect(page.locator("table.runs tbody tr")).to_have_count(len(runs))
+
+
+def test_a_picture_has_the_charts_that_the_page_has_at_first(runs: list[RunFacts], tmp_path: Path) -> None:
+    path = Runs(tuple(runs)).write_picture(tmp_path / "runs.svg", *make_tables(runs))
+    texts = ElementTree.parse(path).getroot().itertext()
+    found = Counter(text.strip() for text in texts)
+    expected = {"experts=4, width=32": 2, "validation.accuracy": 2, "test.accuracy": 2, "active MACs (log scale)": 2}
+    assert {text: found[text] for text in expected} == expected
+    with pytest.raises(ModgraphError, match="MG946"):
+        Runs((runs[-1],)).write_picture(tmp_path / "none.svg", Table("first", (), (), (), ()))

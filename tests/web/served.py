@@ -47,7 +47,7 @@ model said(vocabulary=10) {
   x = words -> embedding(8)
   logits = x -> expert by gate -> linear(vocabulary)
   output logits
-  output strength = logits -> mean
+  output strength = logits -> mean(axis=-1)
   loss cross_entropy(logits, next)
 }
 """

@@ -180,6 +180,16 @@ def test_each_word_has_its_module_and_what_comes_next(phone: Page, words: Path) 
     assert phone.inner_text(".bars .first th") == listed[outputs["logits"][0, 1].argmax()]
 
 
+def test_a_curve_grows_with_the_words(phone: Page) -> None:
+    curve = phone.locator('[data-name="strength"] .mark-line path')
+    for text in ("the dog sat", "the dog sat on the log"):
+        phone.fill("textarea", text)
+        expect(curve).to_have_attribute("d", re.compile(rf"^M[^L]*(L[^L]*){{{len(text.split()) - 1}}}$"))
+        heights = [float(place.split(",")[1]) for place in re.split("[ML]", curve.get_attribute("d") or "")[1:]]
+        order = np.argsort(-last(phone, "outputs")["strength"][0])
+        assert [*np.argsort(heights)] == [*order], "the larger, the higher"
+
+
 # ------------------------------------------------------------ what it shows
 
 

@@ -76,7 +76,7 @@ def _values(chart: Curves, of: int) -> list[float]:
 def _describe_pointer(chart: Curves) -> Spec:
     values = _values(chart, 0)
     low, high = min(values, default=0), max(values, default=0)
-    is_short = high - low <= MOST_TICKS and all(float(value).is_integer() for value in values)
+    is_short = bool(values) and high - low <= MOST_TICKS and all(float(value).is_integer() for value in values)
     ticks = {"values": [*range(int(low), int(high) + 1)], "format": "d"} if is_short else {}
     short = {"format": "~s"} if high >= 10_000 else {}
     axis = {"grid": False, "labelFlush": False, **ticks, **short}
@@ -87,7 +87,7 @@ def _describe_pointer(chart: Curves) -> Spec:
 def _up(chart: Curves) -> Spec:
     values = [*_values(chart, 1), *(level for _, level in chart.levels)]
     low, high = min(values, default=0), max(values, default=0)
-    scale = {"zero": 0 <= low <= FROM_ZERO * high, "nice": True}
+    scale = {"zero": high > 0 and 0 <= low <= FROM_ZERO * high, "nice": True}
     axis = {"domain": False, "ticks": False, "tickCount": 5, "labelPadding": 8}
     return {"field": "y", "type": "quantitative", "title": None, "axis": axis, "scale": scale}
 

@@ -1,4 +1,4 @@
-// Tables, bars, pictures, and charts that Vega draws, in the colours of the page.
+// Sections: tables, bars, pictures and charts.
 
 function shownNumber(value) {
   if (typeof value !== "number") return String(value ?? "");
@@ -23,24 +23,11 @@ const DRAW = {
   picture: (content) => element("img", { src: content.data, alt: content.title }),
 };
 
-// Draws a Vega-Lite chart in an element of the page that is displayed, no wider than it. The library runs without eval.
-async function drawChart(place, spec, config) {
-  await unpack("vega");
-  const width = spec.autosize ? Math.min(spec.width, place.closest(".row").clientWidth) : spec.width;
-  const params = spec.params && spec.params.map((each) => (each.name === "total" ? { ...each, value: width } : each));
-  const compiled = vegaLite.compile({ ...spec, width, params, config }).spec;
-  const view = new vega.View(vega.parse(compiled, null, { ast: true }), { expr: vegaInterpreter, renderer: "svg", tooltip: showTip });
-  return view.initialize(place).runAsync();
-}
-
-// What the pointer is at, next to it.
-function showTip(handler, event, item, text) {
-  const tip = document.querySelector("body > .tip") || document.body.appendChild(element("div", { class: "tip", role: "status" }));
-  tip.hidden = text === null || text === undefined || text === "";
-  if (tip.hidden) return;
-  tip.textContent = text;
-  tip.style.left = `${Math.max(0, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
-  tip.style.top = `${event.clientY + 16 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 16}px`;
+// A chart no wider than the place of the page, which must be displayed.
+function fitted(spec, place) {
+  if (!spec.autosize) return spec;
+  const width = Math.min(spec.width, place.closest(".row").clientWidth);
+  return { ...spec, width, params: spec.params.map((each) => (each.name === "total" ? { ...each, value: width } : each)) };
 }
 
 // Where a section speaks of a node, its heading leads there; links to all sections stand above. Charts are drawn one after
@@ -49,7 +36,7 @@ function drawCharts(place, sections, toNode, config) {
   const waiting = [], drawAll = async (charts) => { for (const draw of charts.splice(0)) await draw(); };
   const chart = (content, charts) => {
     const drawn = element("div", { class: "chart", role: "img", "aria-label": content.title });
-    charts.push(() => drawChart(drawn, { data: { values: [content] }, ...content.spec }, config));
+    charts.push(() => drawChart(drawn, { data: { values: [content] }, ...fitted(content.spec, drawn) }, config));
     return drawn;
   };
   // Content that is folded at first, under a summary; its charts are drawn when it unfolds.

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 DRAWER = ("scene.js", "folds.js", "layout.js", "marks.js", "draw.js")
 VIEWER = ("dom.js", "packed.js", "theme.js", "splitter.js", "zoom.js", "source.js", "panel.js", "pane.js", "levels.js")
-SCRIPTS = (*DRAWER, *VIEWER, "charts.js", "changes.js", "app.js")
-STYLES = ("page.css", "changes.css")
+SCRIPTS = (*DRAWER, *VIEWER, "chart.js", "charts.js", "changes.js", "app.js")
+STYLES = ("page.css", "tip.css", "changes.css")
 Room = tuple[float, float]  # width and height of a drawing at full size
 Extent = Room | int | None
 TAB_OF_DATA = '<button type="button" role="tab" class="" data-do="tab" data-tab="charts">Data</button>'

@@ -1,20 +1,13 @@
 // The folded graph beside the model: its pools show what each module does, a click on one selects its route.
 
 import { colourOf } from "./colours.js";
+import { load } from "./libraries.js";
 
 const { element, ancestors, annotate, drawing, isGroup, svgElement } = globalThis;
 let engine = null;
 
 // The layout library, loaded when the page is at rest: it is wanted where something folds.
-globalThis.layouter = () => {
-  engine ??= new Promise((resolve, reject) => {
-    const script = element("script", { src: new URL("elk.js", import.meta.url).href });
-    script.addEventListener("load", () => resolve(new globalThis.ELK()));
-    script.addEventListener("error", () => reject(new Error("page/elk.js is missing")));
-    document.head.append(script);
-  });
-  return engine;
-};
+globalThis.layouter = () => (engine ??= load("elk").then(() => new globalThis.ELK()));
 
 export class GraphView {
   constructor(record, told) {

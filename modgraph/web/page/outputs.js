@@ -3,14 +3,14 @@
 import { nested, percent, ranked, rows, softmax, unpacked } from "./arrays.js";
 import { BundleError } from "../modgraph_web/modgraph.js";
 
-const { element, curves, shownNumber } = globalThis;
+const { element, fill, shownNumber } = globalThis;
 const ALL_SHOWN = 12, MOST = 10; // classes: so many are all shown in their order, of more the most probable
 const LINES = 200; // of exact numbers
 const QUIET = 500; // milliseconds after which a result is read out
 
 export class Outputs {
   constructor(bundle, record, place) {
-    Object.assign(this, { bundle, place, probabilities: new Set(record.probabilities), at: new Map(), last: null });
+    Object.assign(this, { bundle, place, probabilities: new Set(record.probabilities), at: new Map(), charts: new Map(), described: record.charts, last: null });
     this.body = element("div", { class: "each" });
     this.told = element("p", { class: "quiet", "aria-live": "polite" });
     place.replaceChildren(this.body, this.told);
@@ -87,8 +87,14 @@ export class Outputs {
       return element("p", { class: "best" }, shownNumber(data[0]));
     }
     if (shape.length > 2) return element("p", { class: "muted" }, `[${shape.slice(1).join(", ")}], see the exact numbers`);
-    if (typeof port.shape[0] === "string") return curves({ series: [{ name: port.name, points: Array.from(data, (value, at) => [at, value]) }], x_label: port.shape[0] });
+    if (typeof port.shape[0] === "string") return this.curve(port, data);
     return element("p", { class: "mono" }, Array.from(data.subarray(0, ALL_SHOWN), shownNumber).join(", "), data.length > ALL_SHOWN ? " …" : "");
+  }
+  // The values along the first axis of an output.
+  curve(port, data) {
+    const { curve, config } = this.described;
+    if (!this.charts.has(port)) this.charts.set(port, new LiveChart(fill(curve, { axis: port.shape[0] }), config, port.name));
+    return this.charts.get(port).show({ series: [{ name: "", points: Array.from(data, (value, at) => (Number.isFinite(value) ? [at, value] : [null, null])) }] });
   }
   exact(isOpen) {
     const text = Object.keys(this.bundle.outputs).map((name) => `${name}\n${written(this.last.outputs[name])}`).join("\n\n");

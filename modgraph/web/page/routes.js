@@ -6,13 +6,14 @@ import { decisionsOf } from "./decisions.js";
 import { choiceMaps, gateMaps } from "./maps.js";
 import { wordsOf } from "./route_words.js";
 
-const { element, heatmap } = globalThis;
+const { element } = globalThis;
 const ALL_SHOWN = 4; // routes; of more, one at a time
 const MOST_ROWS = 64, MOST_MAPS = 12;
 
 export class Routes {
   constructor(bundle, record, place, { chosen, position }) {
     Object.assign(this, { bundle, place, chosen, position, routes: record.routes, selected: null, module: null, last: null });
+    this.charts = new Map(this.routes.map((route) => [route, new LiveChart(route.chart, record.charts.config, "gates of each decision")]));
     place.hidden = !this.routes.length;
     this.body = element("div", { class: "each" });
     this.choose = element("select", { "aria-label": "route", onchange: () => this.pick(this.choose.value, null) },
@@ -84,7 +85,7 @@ export class Routes {
     if (route.words) return wordsOf(this.bundle, route, this.last.inputs[route.words], decisions, selected, (at) => this.position(this.axisOf(route), at));
     if (gates.length < 2 || gates.length > MOST_ROWS) return null;
     const columns = gates.map((_, at) => String(at)), values = names.map((_, module) => gates.map((row) => Math.max(0, row[module])));
-    return element("figure", { class: "wide" }, heatmap({ rows: names, columns, values, most: 0 }), element("figcaption", {}, "gates of each decision"));
+    return element("figure", { class: "wide" }, this.charts.get(route).show({ rows: names, columns, values }), element("figcaption", {}, "gates of each decision"));
   }
   axisOf(route) {
     return this.bundle.inputs[route.words].shape[0];
