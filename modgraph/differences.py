@@ -139,7 +139,8 @@ def _hash_of(found: Architecture, bundle: Architecture) -> str | None:
 
 def _to_inference(graph: Graph, bundle: Architecture) -> Graph:
     """Convert a graph to that of a bundle with the options of another bundle."""
-    return apply_passes(graph, build_pipeline_behind(bundle.graph, _find_omissions(bundle)))
+    pipeline = build_pipeline_behind(bundle.graph, _find_omissions(bundle), "stepwise" in bundle.manifest)
+    return apply_passes(graph, pipeline)
 
 
 def _find_omissions(bundle: Architecture) -> list[str]:
