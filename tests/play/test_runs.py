@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Iterator
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ from playwright.sync_api import Browser, Frame, Page
 
 import modgraph
 from modgraph.cli import main
+from modgraph.diagnostics import ModgraphError
 from modgraph.play.errors import BadPage, BundleOfAnother, BundleWithoutRouting, GrownOtherwise, NotAPage
+from modgraph.play.page_of_run import StoredPage
 from modgraph.training.run import finish, start_run
 from tests.continual_runs import lay_out_run
 from tests.inspect.browser import started
 from tests.play.screen import opened_screen, put, served_screen, show
+from tests.runtime.test_runtime import tampered
 from tests.web.served import last, made, page_of_images, trained
 
 modgraph_web = pytest.importorskip("modgraph_web", reason="needs pip install -e ./export/web")
@@ -299,11 +303,53 @@ def test_a_stepwise_page_of_another_architecture_with_the_same_weights_is_refuse
     assert "its spec is not that of its model" in capsys.readouterr().err
 
 
+def spoil(box: dict[str, Any]) -> None:
+    """Give the box of a graph hostile texts in all places that are not looked up."""
+    box.update(label=HOSTILE, detail=HOSTILE, help=HOSTILE, types=[HOSTILE], short=HOSTILE, settings={HOSTILE: HOSTILE})
+    box.update(weights=[{"name": HOSTILE, "type": HOSTILE, "note": HOSTILE}])
+
+
+def with_manifest(page: Path, target: Path, act: Callable[[dict[str, Any]], Any]) -> Path:
+    """A copy of a page whose bundle has another manifest, under a digest that is right."""
+    shutil.copytree(page, target, ignore=shutil.ignore_patterns("modgraph_web", "model.json"))
+    tampered(page / "model.onnx", target / "model.onnx", act)
+    return target
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", [1], {"a": []}, {"a": {"b": None}}], ids=repr)
+def test_a_forged_manifest_is_used_or_refused(value: Any, words: Path, tmp_path: Path) -> None:
+    for number, key in enumerate(json.loads((words / "model.json").read_text())):
+        forged = {key: value}
+        page = with_manifest(words, tmp_path / str(number), methodcaller("update", forged))
+        try:
+            assert StoredPage(page, page).read().model == "writer"
+        except ModgraphError as error:
+            assert error.diagnostics, key
+
+
+def test_hostile_words_of_a_bundle_inject_nothing(words: Path, browser: Browser, tmp_path: Path) -> None:
+    names = json.loads((words / "model.json").read_text())["words"]["words"]
+    names[1:4] = [f"<u>{number}{HOSTILE.replace(' ', '/')}" for number in range(3)]
+    facts = {"words": {"words": names}, "classes": {"logits": names}, "modgraph": HOSTILE}
+    page = with_manifest(words, tmp_path / "page", methodcaller("update", facts))
+    (tmp_path / "screen").mkdir()
+    with served_screen(tmp_path / "screen", page) as address, opened_screen(browser, address) as screen:
+        frame = take(screen, "writer.mod")
+        frame.locator("textarea").fill(" ".join(names[1:4]))
+        frame.locator("[data-do=write]").click()
+        frame.locator(".writer [role=status]", has_text="a second").wait_for()
+        assert frame.evaluate("window.harm") is None and "onerror" in frame.locator(".written").inner_text()
+        assert not frame.locator("img, u, script:not([src])").count()
+
+
 def test_hostile_names_in_a_page_inject_nothing(images: Path, browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / HOSTILE.replace("/", "")
     shutil.copytree(images, page, ignore=shutil.ignore_patterns("modgraph_web"))
-    change("page.json", lambda each: each["routes"][0].update(decides=HOSTILE, name=HOSTILE))(page)
-    change("page.json", lambda each: each["graph"]["scene"].update(name=HOSTILE))(page)
+    facts = {name: HOSTILE for name in ("decides", "name", "pool", "router")}
+    change("page.json", lambda each: each["routes"][0].update(facts))(page)
+    change("page.json", lambda each: each["graph"].update(label=HOSTILE, notes=[HOSTILE]))(page)
+    change("page.json", lambda each: each["graph"]["scene"].update(name=HOSTILE, parameters={HOSTILE: HOSTILE}))(page)
+    change("page.json", lambda each: [spoil(box) for box in each["graph"]["scene"]["boxes"]])(page)
     change("examples.json", lambda each: each["examples"][0].update(truth={"logits": HOSTILE}))(page)
     (tmp_path / "screen").mkdir()
     with served_screen(tmp_path / "screen", page) as address, opened_screen(browser, address) as screen:
