@@ -40,8 +40,8 @@ def on_post_build(config: Any, **_: Any) -> None:
     if is_installed():
         from modgraph.play.write import write_playground
 
-        site = Path(config["site_dir"])
-        pages = [record.parent for record in sorted(site.parent.glob(PAGES))]
+        target = Path(config["site_dir"])
+        pages = [record.parent for record in sorted(target.parent.glob(PAGES))]
         if not pages:
             LOG.info("the playground has no trained models: python docs/site/train_runs.py")
-        write_playground(site / FOLDER, pages=pages, force=True, home="../")
+        write_playground(target / FOLDER, pages=pages, force=True, home="../")

@@ -54,8 +54,8 @@ class GrownOtherwise(Diagnostic, code="MG952"):
     """A model that grew in its training stands beside its spec with the parameters that give the grown model. Where a
     pool grew whose number of modules no parameter sets, there are none."""
 
-    message = '"{path}" cannot stand beside its spec: no parameters of the spec give the grown model'
-    help = "give each pool that grows a parameter for its number of modules, or write a page alone: export --web"
+    message = '"{path}" has grown, and no parameters of its spec give the grown model'
+    help = "set the modules of each pool that grows by a parameter, or write only its page: export --web"
 
 
 class BundleOfAnother(Diagnostic, code="MG953"):

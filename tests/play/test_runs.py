@@ -251,7 +251,7 @@ def test_a_run_is_exported_on_the_way(words: Path, tmp_path: Path) -> None:
         assert (tmp_path / "made/runs/1" / name).read_bytes() == (tmp_path / "given/runs/1" / name).read_bytes(), name
 
 
-def test_a_grown_model_stands_beside_its_spec_with_the_parameters_of_its_size(tmp_path: Path) -> None:
+def test_a_grown_model_joins_its_spec_with_the_parameters_of_its_size(tmp_path: Path) -> None:
     with start_run(str(lay_out_run(tmp_path)), None, {}, str(tmp_path / "run")) as engine:
         finish(engine)
     (entry,) = built_runs(tmp_path / "built", "--with", str(tmp_path / "run"))
@@ -259,9 +259,7 @@ def test_a_grown_model_stands_beside_its_spec_with_the_parameters_of_its_size(tm
     assert entry["run"]["program"] == modgraph.load(tmp_path / "growing.mod", layers=[1, 2], classes=6).ir.hash()
 
 
-def test_a_bundle_stands_beside_the_spec_that_is_given(
-    words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bundle_joins_the_spec_that_is_given(words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle, spec = str(words / "model.onnx"), tmp_path / "own.mod"
     spec.write_text(WRITER)
     (found,) = built_runs(tmp_path / "found", str(spec), "--with", bundle)

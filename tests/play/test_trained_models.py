@@ -14,11 +14,11 @@ from tests.web.served import TEXT, WORDS, WORDS_RECIPE, trained
 
 modgraph_web = pytest.importorskip("modgraph_web", reason="needs pip install -e ./export/web")
 pytestmark = pytest.mark.skipif(not modgraph_web.available(), reason="needs pip install -e ./export/web")
-SITE = CHECKOUT / "docs/site"
+SCRIPTS = CHECKOUT / "docs/site"
 
 
-def test_pages_of_finished_runs_are_exported_once_and_put_into_the_site(tmp_path: Path) -> None:
-    script: dict[str, Any] = runpy.run_path(str(SITE / "train_runs.py"))
+def test_pages_of_finished_runs_are_exported_once_and_put_into_the_documents(tmp_path: Path) -> None:
+    script: dict[str, Any] = runpy.run_path(str(SCRIPTS / "train_runs.py"))
     assert all((CHECKOUT / f"specs/{name}.yaml").exists() for name in script["MODELS"])
     for name in ("runs", "site"):
         (tmp_path / name).mkdir()
@@ -30,7 +30,7 @@ def test_pages_of_finished_runs_are_exported_once_and_put_into_the_site(tmp_path
     assert script["make_pages"](tmp_path, {"said": ()}) == 0
     assert model.stat().st_mtime_ns == written, "what is there is kept"
     assert script["make_pages"](tmp_path, {"missing": (), "said": ()}) == 1, "a command that fails ends it"
-    runpy.run_path(str(SITE / "playground.py"))["on_post_build"]({"site_dir": str(tmp_path / "site")})
+    runpy.run_path(str(SCRIPTS / "playground.py"))["on_post_build"]({"site_dir": str(tmp_path / "site")})
     (run,) = json.loads((tmp_path / "site/playground/runs.json").read_text())["entries"]
     assert (run["title"], run["about"]) == ("said", "said")
     assert (tmp_path / "site/playground/runs/1/model.onnx").read_bytes() == model.read_bytes()
