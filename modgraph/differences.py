@@ -137,9 +137,15 @@ def _hash_of(found: Architecture, bundle: Architecture) -> str | None:
     return None if weights is None else hash_of_values({name: weights[name] for name in needed})
 
 
+def to_whole(graph: Graph, bundle: Architecture) -> Graph:
+    """Convert the graph of a bundle's spec to that of the bundle, for whole sequences."""
+    return apply_passes(graph, build_pipeline_behind(bundle.graph, _find_omissions(bundle)))
+
+
 def _to_inference(graph: Graph, bundle: Architecture) -> Graph:
     """Convert a graph to that of a bundle with the options of another bundle."""
-    return apply_passes(graph, build_pipeline_behind(bundle.graph, _find_omissions(bundle)))
+    pipeline = build_pipeline_behind(bundle.graph, _find_omissions(bundle), "stepwise" in bundle.manifest)
+    return apply_passes(graph, pipeline)
 
 
 def _find_omissions(bundle: Architecture) -> list[str]:

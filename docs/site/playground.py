@@ -1,5 +1,5 @@
 """Writes the playground into the site, as a hook of mkdocs, and links to it, where its libraries are installed
-(`pip install ./export/web`)."""
+(`pip install ./export/web`). It runs the models whose pages `train_runs.py` exported."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 LOG = logging.getLogger("mkdocs.playground")
 GUIDE, FOLDER = "guides/playground.md", "playground"
+PAGES = "pages/*/page.json"  # beside the site, where train_runs.py writes them
 LINK = f'<p><a href="../{FOLDER}/index.html">Open the playground of this site</a></p>'
 
 
@@ -35,8 +36,12 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Write the playground, whose tour links to the tutorial of the site."""
+    """Write the playground, whose tour links to the tutorial of the site, with the models that were trained for it."""
     if is_installed():
         from modgraph.play.write import write_playground
 
-        write_playground(Path(config["site_dir"]) / FOLDER, force=True, home="../")
+        target = Path(config["site_dir"])
+        pages = [record.parent for record in sorted(target.parent.glob(PAGES))]
+        if not pages:
+            LOG.info("the playground has no trained models: python docs/site/train_runs.py")
+        write_playground(target / FOLDER, pages=pages, force=True, home="../")

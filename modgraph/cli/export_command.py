@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from modgraph.cli.common import add_options, warn
 from modgraph.cli.surroundings import imports_frozen
 from modgraph.diagnostics import ModgraphError
-
-if TYPE_CHECKING:
-    from modgraph.api.run import Run
-    from modgraph.backends.onnx import Report
-
 
 USAGE = (
     "modgraph export runs/mine -o mine.onnx",
@@ -49,37 +41,24 @@ def run(options: argparse.Namespace) -> int:
 
         raise ModgraphError([NoPage()])
     if options.web:
-        from modgraph.web.write import check_page, write_page
+        from modgraph.web.write import check_page
 
         check_page(options.output, options.force)
     run = load_run(options.run_directory)
+    with imports_frozen("onnxscript"):
+        from modgraph.backends.onnx.trace import start_up
+
+        start_up()
+    names = ("routing", "novelty", "int8", "stepwise", "only", "force")
+    asked = {name: getattr(options, name) for name in names}
     if options.web:
-        examples = {} if options.no_examples else run.test_data()
-        export = partial(_export, options, run)
-        texts = run.directory.read_texts(run.graph.name)
-        report, text = write_page(options.output, export, examples, texts, options.force)
+        from modgraph.api.web_page import write_page_of_run
+
+        report, text = write_page_of_run(run, options.output, **asked, examples=not options.no_examples)
     else:
-        report = _export(options, run, options.output)
+        report = run.export(options.output, **asked)
         text = str(report)
     warn(report)
     if not options.quiet:
         print(text)
     return 0
-
-
-def _export(options: argparse.Namespace, run: Run, path: str | Path) -> Report:
-    """The bundle of a run, written to a path. For a page it has the routing, and is stepwise if the model can be."""
-    with imports_frozen("onnxscript"):
-        from modgraph.backends.onnx.trace import start_up
-        from modgraph.backends.torch.generation import can_continue
-
-        start_up()
-    stepwise = options.stepwise or (options.web and not options.only and can_continue(run.graph))
-    asked = {
-        "novelty": options.novelty,
-        "int8": options.int8,
-        "stepwise": stepwise,
-        "only": options.only,
-        "force": options.force,
-    }
-    return run.export(path, routing=options.routing or options.web, **asked)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from modgraph.cli.common import add_options
+from modgraph.cli.common import add_options, warn
 
 USAGE = (
     "modgraph play -o playground",
     "modgraph play mine.mod -o playground",
-    "modgraph play -o playground --with page",
+    "modgraph play -o playground --with runs/mine",
 )
 
 
@@ -17,13 +18,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what = "a spec to open with its recipe and imports; it may have mistakes (one that comes with modgraph)"
     parser.add_argument("spec", metavar="SPEC", nargs="?", help=what)
     parser.add_argument("-o", "--output", metavar="FOLDER", required=True, help="the folder to write")
-    what = "a folder of export --web, whose model the playground runs; may be repeated"
-    parser.add_argument("--with", dest="pages", action="append", default=[], metavar="PAGE", help=what)
+    what = (
+        "a run's folder, a page of export --web, or a bundle of SPEC, whose model the playground runs; may be repeated"
+    )
+    parser.add_argument("--with", dest="models", action="append", default=[], metavar="RUN|PAGE|BUNDLE", help=what)
     add_options(parser, "force")
 
 
 def run(options: argparse.Namespace) -> int:
     from modgraph.play.write import write_playground
 
-    print(write_playground(options.output, options.spec, options.pages, options.force))
+    asked = {"force": options.force, "export_run": _export_run}
+    print(write_playground(options.output, options.spec, options.models, **asked))
     return 0
+
+
+def _export_run(path: Path, folder: Path) -> None:
+    """Write the page of a run. Raises `ModgraphError`."""
+    from modgraph.api.run import load_run
+    from modgraph.api.web_page import write_page_of_run
+
+    report, _ = write_page_of_run(load_run(path), folder)
+    warn(report)

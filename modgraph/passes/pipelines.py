@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from modgraph.ir import Graph, Result
-from modgraph.passes.cache_names import is_cache
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
 from modgraph.passes.fuse import Fuse
@@ -77,10 +76,10 @@ def build_training_passes(
     return tuple(given.get(each.name, each) for each in TRAINING)
 
 
-def build_pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
-    """Build the passes that made the graph of a bundle without the outputs `left_out`."""
+def build_pipeline_behind(bundle: Graph, left_out: Iterable[str] = (), stepwise: bool = False) -> tuple[Pass, ...]:
+    """Build the passes that made the graph of a bundle without the outputs `left_out`. A bundle that is `stepwise` need
+    not have caches."""
     records = novelties(bundle)
-    stepwise = any(map(is_cache, bundle.input_types))
     return export_pipeline(bool(records), bool(records.keys() & bundle.outputs.keys()), left_out, stepwise)
 
 

@@ -36,11 +36,10 @@ class BrokenStep(Diagnostic, code="MG945"):
 
 
 class NotAPage(Diagnostic, code="MG948"):
-    """The playground runs models of pages that `modgraph export --web` wrote: a bundle that outputs its routing, with
-    examples."""
+    """The playground runs models of pages that `modgraph export --web` wrote, of runs, and of bundles."""
 
-    message = '"{path}" is not a page of a run: {reason}'
-    help = "export the run first: modgraph export RUN -o PAGE --web"
+    message = '"{path}" is neither a page of a run, nor a run or a bundle: {reason}'
+    help = "give a page of export --web, a run's folder, or a bundle of export --routing"
 
 
 class BadPage(Diagnostic, code="MG949"):
@@ -49,3 +48,26 @@ class BadPage(Diagnostic, code="MG949"):
 
     message = 'the page "{path}" cannot be used: {reason}'
     help = "export the run again: modgraph export RUN -o PAGE --web --force"
+
+
+class GrownOtherwise(Diagnostic, code="MG952"):
+    """A model that grew in its training stands beside its spec with the parameters that give the grown model. Where a
+    pool grew whose number of modules no parameter sets, there are none."""
+
+    message = '"{path}" has grown, and no parameters of its spec give the grown model'
+    help = "set the modules of each pool that grows by a parameter, or write only its page: export --web"
+
+
+class BundleOfAnother(Diagnostic, code="MG953"):
+    """A bundle has its graph, but no text. So it stands beside the spec that `play` is given, whose graph, with the
+    parameters of the bundle, is that of the bundle."""
+
+    message = '"{path}" is no bundle of the spec: {reason}'
+    help = "give the spec that it was trained from, modgraph play SPEC -o playground --with {path}, or the run"
+
+
+class BundleWithoutRouting(Diagnostic, code="MG954"):
+    """The playground shows what the routers of a model do, which a bundle outputs only on request."""
+
+    message = '"{path}" does not output its routing'
+    help = "export it with its routing: modgraph export RUN -o model.onnx --routing"

@@ -1,61 +1,59 @@
-"""Reads pages of `export --web`, so that the playground runs their models: a bundle, its examples, and its spec."""
+"""Models that run beside their spec in the playground: pages of `export --web`, and those of runs and bundles."""
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from modgraph.declare import format_value
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import explain_error, read_file
-from modgraph.play.documents import Documents, NotInFolder
-from modgraph.play.errors import BadPage, NotAPage
-from modgraph.web.folder import FORMAT, PAGE, RECORD
-from modgraph.web.write import EXAMPLES, MODEL, SPEC, write_frame, write_scripts
+from modgraph.play.bundle_page import write_page_of_bundle
+from modgraph.play.errors import BadPage
+from modgraph.play.page_of_run import PageOfRun, StoredPage, to_json
+from modgraph.store.run_directory import RunDirectory
+from modgraph.web.folder import PAGE, RECORD
+from modgraph.web.write import EXAMPLES, MODEL, write_frame, write_scripts
 
 FOLDER = "runs"  # of the playground, with the scripts of pages and a folder for each run
+ExportRun = Callable[[Path, Path], object]  # writes the page of a run into a folder
 
 
-@dataclass(frozen=True)
-class PageOfRun:
-    """A page that was checked. `texts` are the spec and its imports, `values` the parameters whose defaults the
-    training changed, as one types them, and `program` the hash of the graph."""
-
-    label: str
-    model: str
-    program: str
-    texts: Mapping[str, str]
-    values: Mapping[str, str]
-    bundle: bytes
-    record: Mapping[str, Any]
-    examples: Mapping[str, Any]
-
-    def describe(self, place: str) -> dict[str, Any]:
-        """What the page of the playground knows of it: an entry of the library, and where its own page is."""
-        about = ", ".join((self.label, *(f"{name}={value}" for name, value in self.values.items())))
-        entry = {"group": "Runs", "title": self.model, "about": about, "open": next(iter(self.texts))}
-        run = {"place": place, "model": self.model, "program": self.program}
-        return {**entry, "files": dict(self.texts), "values": dict(self.values), "run": run}
-
-
-def read_pages(folders: Sequence[str | Path]) -> list[PageOfRun]:
-    """Read and check pages. Raises `ModgraphError` for all that cannot be used."""
+def read_pages(
+    given: Sequence[str | Path], spec: str | Path | None = None, export_run: ExportRun | None = None
+) -> list[PageOfRun]:
+    """Read and check pages, of which those of runs and bundles are made first: of runs by `export_run`, of bundles with
+    the `spec`. Raises `ModgraphError` for all that cannot be used."""
     found, faults, known = list[PageOfRun](), list[Any](), set[Path]()
-    for folder in map(Path, folders):
+    for path in map(Path, given):
         try:
-            if folder.resolve() in known:
-                raise ModgraphError([BadPage(path=str(folder), reason="it is given twice")])
-            known.add(folder.resolve())
-            found.append(_read_page(folder))
+            if path.resolve() in known:
+                raise ModgraphError([BadPage(path=str(path), reason="it is given twice")])
+            known.add(path.resolve())
+            with _making_page(path, spec, export_run) as folder:
+                found.append(StoredPage(path, folder).read())
         except ModgraphError as error:
             faults += error.diagnostics
     if faults:
         raise ModgraphError(faults)
     return found
+
+
+@contextmanager
+def _making_page(path: Path, spec: str | Path | None, export_run: ExportRun | None) -> Iterator[Path]:
+    """Yield the folder of a page: the given one, or that of a run or a bundle, which is removed when the block ends."""
+    is_run, is_bundle = RunDirectory(path).record.is_file(), path.suffix == ".onnx" and path.is_file()
+    if not is_bundle and (export_run is None or not is_run):
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "page"
+        if is_bundle:
+            write_page_of_bundle(path, spec, folder)
+        elif export_run is not None:
+            export_run(path, folder)
+        yield folder
 
 
 def write_pages(folder: Path, pages: Sequence[PageOfRun]) -> list[dict[str, Any]]:
@@ -70,99 +68,7 @@ def write_pages(folder: Path, pages: Sequence[PageOfRun]) -> list[dict[str, Any]
         place = shared / str(number)
         place.mkdir()
         (place / MODEL).write_bytes(page.bundle)
-        (place / RECORD).write_bytes(_to_json(page.record))
-        (place / EXAMPLES).write_bytes(_to_json(page.examples))
+        (place / RECORD).write_bytes(to_json(page.record))
+        (place / EXAMPLES).write_bytes(to_json(page.examples))
         write_frame(place / PAGE, page.label, "../", "part")
     return [page.describe(f"{FOLDER}/{number}/{PAGE}") for number, page in enumerate(pages, 1)]
-
-
-def _read_page(folder: Path) -> PageOfRun:
-    record = _read_record(folder)
-    texts = record.pop(SPEC, None)
-    if not _is_texts(texts):
-        raise ModgraphError([BadPage(path=str(folder), reason=f"{RECORD} has no texts of a spec")])
-    manifest, examples = _check_bundle(folder)
-    graph, values = _elaborate(folder, texts, manifest)
-    label = folder.resolve().name.encode("utf-8", "replace").decode()
-    bundle = read_file(folder / MODEL)
-    return PageOfRun(label, graph.name, graph.hash(), texts, values, bundle, record, examples)
-
-
-def _read_record(folder: Path) -> dict[str, Any]:
-    """The record of a page, without the names of its files."""
-    if not folder.is_dir():
-        raise ModgraphError([NotAPage(path=str(folder), reason="there is no such folder")])
-    if not (folder / MODEL).is_file():
-        raise ModgraphError([NotAPage(path=str(folder), reason=f"it has no {MODEL}")])
-    record = _read_json(folder, RECORD)
-    if record.pop("format", None) != FORMAT or not isinstance(record.pop("files", None), list):
-        raise ModgraphError([BadPage(path=str(folder), reason=f"{RECORD} has another format")])
-    return record | {"format": FORMAT}
-
-
-def _read_json(folder: Path, name: str) -> dict[str, Any]:
-    try:
-        found = json.loads(read_file(folder / name))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModgraphError([BadPage(path=str(folder), reason=f"{name}: {explain_error(error)}")]) from error
-    if not isinstance(found, dict):
-        raise ModgraphError([BadPage(path=str(folder), reason=f"{name} is no object")])
-    return found
-
-
-def _is_texts(texts: Any) -> bool:
-    """Whether these are texts of files below a folder, by name, a spec first."""
-    if not isinstance(texts, dict) or not all(isinstance(each, str) for each in texts.values()):
-        return False
-    try:
-        names = [Documents(Path("/")).check_name(name) for name in texts]
-    except NotInFolder:
-        return False
-    return bool(names) and all(name.endswith(".mod") for name in names)
-
-
-def _check_bundle(folder: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """The manifest of the bundle, and the examples, the first of which it computes as they say."""
-    from modgraph_runtime import Bundle, BundleError
-
-    from modgraph.web.examples import find_fault
-
-    examples = _read_json(folder, EXAMPLES)
-    try:
-        bundle = Bundle(folder / MODEL)
-        reason = find_fault(bundle, examples)
-    except BundleError as error:
-        raise ModgraphError([BadPage(path=str(folder), reason=str(error))]) from error
-    if reason:
-        raise ModgraphError([BadPage(path=str(folder), reason=f"its examples: {reason}")])
-    return bundle.manifest, examples
-
-
-def _elaborate(folder: Path, texts: Mapping[str, str], manifest: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
-    """The graph of the spec with the parameters of the bundle, and those that are not its defaults. Raises
-    `ModgraphError` if the bundle has another graph."""
-    from modgraph.differences import differences
-    from modgraph.inspect.diff import Fate
-    from modgraph.store.architecture import read_architecture
-
-    with tempfile.TemporaryDirectory() as temporary:
-        files = Documents(Path(temporary))
-        for name, text in texts.items():
-            files.write(name, text)
-        spec = Path(temporary) / next(iter(texts))
-        given = {name: value for name, value in manifest["parameters"].items()}
-        found, plain = read_architecture(spec, given), read_architecture(spec)
-        bundle = read_architecture(folder / MODEL)
-        compared = differences(found, bundle)
-        # The nodes of a stepwise bundle are those of single tokens, so its weights alone are compared.
-        changed_weights = any(weight.fate is not Fate.KEPT for weight in compared.weights)
-        if changed_weights if "stepwise" in manifest else compared.is_different:
-            raise ModgraphError([BadPage(path=str(folder), reason="its spec is not that of its model")])
-    changed = {name: value for name, value in given.items() if plain.graph.parameters.get(name) != value}
-    return found.graph, {
-        name: value if isinstance(value, str) else format_value(value) for name, value in changed.items()
-    }
-
-
-def _to_json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")

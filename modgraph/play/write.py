@@ -11,7 +11,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.play.errors import NoPlayground, NotAFolder
 from modgraph.play.library import read_entry, read_library
 from modgraph.play.packages import FIRST, MORE, pack
-from modgraph.play.runs import read_pages, write_pages
+from modgraph.play.runs import ExportRun, read_pages, write_pages
 from modgraph.play.screen import write_screen
 from modgraph.play.tour import read_tour
 from modgraph.version import VERSION
@@ -28,17 +28,19 @@ def write_playground(
     pages: Sequence[str | Path] = (),
     force: bool = False,
     home: str | None = None,
+    export_run: ExportRun | None = None,
 ) -> str:
     """Write the folder, and report the sizes of its parts. With a spec, the page opens with it, its imports and its
-    recipe; it may have mistakes. It runs the models of `pages`, folders that `export --web` wrote. `home` is the
-    address of the documents, for links. Raises `ModgraphError` and then leaves everything as it was."""
+    recipe; it may have mistakes. It runs the models of `pages`: folders that `export --web` wrote, bundles of the spec,
+    and runs, whose pages `export_run` writes. `home` is the address of the documents, for links. Raises `ModgraphError`
+    and then leaves everything as it was."""
     target = Path(folder)
     if target.suffix and not target.is_dir():
         raise ModgraphError([NotAFolder(path=str(folder), suffix=target.suffix)])
     vendored = _list_vendored()
     check_place(target, force)
     opened = None if spec is None else read_entry(Path(spec), "Yours")
-    runs = read_pages(pages)
+    runs = read_pages(pages, spec, export_run)
     with replacing_folder(target, force) as new:
         for name, path in vendored.items():
             if not name.endswith(LOCK):

@@ -48,7 +48,7 @@ MOST_NUMBERED = 16  # modules whose gates a heat map has as numbers
 ROOM = (620, 1400)  # pixels of a drawing that can be read at once in its column of a window of 1280
 MODULE = "modgraph_web"  # the folder of the runtime, as the scripts of the page name it
 MODEL, EXAMPLES = "model.onnx", "examples.json"
-SPEC = "spec"  # the key of a page's record with the texts of the spec and its imports
+SPEC, PARAMETERS = "spec", "parameters"  # keys of a page's record: texts of the spec and its imports, by name
 COMPILED = ".wasm"
 # Everything comes from the page's own folder; WebAssembly is compiled, and nothing is evaluated.
 POLICY = (
@@ -71,28 +71,20 @@ def write_page(
     export: Callable[[Path], Report],
     splits: Mapping[str, Arrays],
     texts: Mapping[str, str],
+    parameters: Mapping[str, Any] | None,
     force: bool = False,
 ) -> tuple[Report, str]:
     """Write the folder of a page, and report the sizes of its parts.
 
-    `export` writes the bundle with its routing to a given path. Examples come from the first of the splits; without
-    splits there are none. `texts` are the spec of the run and its imports, by name, the spec first; a playground shows
-    them. Raises `ModgraphError` and then leaves everything as it was.
+    `export` writes the bundle with its routing to a given path; what else is given is as in `fill_page`. Raises
+    `ModgraphError` and then leaves everything as it was.
     """
     check_page(folder, force)
     target = Path(folder)
     with replacing_folder(target, force) as new:
         report = export(new / MODEL)
-        bundle = Bundle(new / MODEL)
-        write_scripts(new)
-        write_frame(new / PAGE, bundle.manifest["model"])
-        split, arrays = next(iter(splits.items()), ("", None))
-        tried = {"split": "", "examples": []} if arrays is None else examples_of(bundle, arrays, split)
-        (new / EXAMPLES).write_text(_json(tried))
-        names = sorted({*list_files_in(new), RECORD})
-        record = {"files": names, **_record(bundle, report.whole), SPEC: dict(texts)}
-        (new / RECORD).write_text(_json(record), encoding="utf-8")
-        sizes = {name: (new / name).stat().st_size for name in names}
+        fill_page(new, report.whole, splits, texts, parameters)
+        sizes = {name: (new / name).stat().st_size for name in sorted(list_files_in(new))}
     report = replace(report, path=target / MODEL)
     whole, model = sum(sizes.values()), sizes[MODEL]
     compiled = sum(size for name, size in sizes.items() if name.endswith(COMPILED))
@@ -101,6 +93,31 @@ def write_page(
         f"{model / 1e6:.1f}, the page {(whole - compiled - model) / 1e6:.1f}\n"
         f"to look at it: python -m http.server -d {target} 8000"
     )
+
+
+def fill_page(
+    new: Path,
+    whole: Graph,
+    splits: Mapping[str, Arrays],
+    texts: Mapping[str, str],
+    parameters: Mapping[str, Any] | None,
+) -> None:
+    """Write all files of a page beside its bundle. `whole` is the graph of the bundle, for whole sequences.
+
+    Examples come from the first of the splits; without splits there are none. `texts` are the spec and its imports, by
+    name, the spec first, and with `parameters` it gives the model; None for a model that it gives with none. A
+    playground shows them.
+    """
+    bundle = Bundle(new / MODEL)
+    write_scripts(new)
+    write_frame(new / PAGE, bundle.manifest["model"])
+    split, arrays = next(iter(splits.items()), ("", None))
+    tried = {"split": "", "examples": []} if arrays is None else examples_of(bundle, arrays, split)
+    (new / EXAMPLES).write_text(_json(tried))
+    names = sorted({*list_files_in(new), RECORD})
+    origin = {SPEC: dict(texts), PARAMETERS: None if parameters is None else dict(parameters)}
+    record = {"files": names, **_record(bundle, whole), **origin}
+    (new / RECORD).write_text(_json(record), encoding="utf-8")
 
 
 def list_module_files() -> dict[str, Path]:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterator
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Frame, Page, expect
 
+import modgraph
 from modgraph.cli import main
-from modgraph.play.errors import BadPage, NotAPage
+from modgraph.diagnostics import ModgraphError
+from modgraph.play.errors import BadPage, BundleOfAnother, BundleWithoutRouting, GrownOtherwise, NotAPage
+from modgraph.play.page_of_run import StoredPage
+from modgraph.training.run import finish, start_run
+from tests.continual_runs import lay_out_run
 from tests.inspect.browser import started
 from tests.play.screen import opened_screen, put, served_screen, show
+from tests.runtime.test_runtime import tampered
 from tests.web.served import last, made, page_of_images, trained
 
 modgraph_web = pytest.importorskip("modgraph_web", reason="needs pip install -e ./export/web")
@@ -79,13 +87,12 @@ def draw(page: Page, frame: Frame) -> None:
     page.mouse.up()
 
 
-def tabs(page: Page) -> list[str]:
-    return page.locator("#results > .tabs [role=tab]").all_inner_texts()
-
-
 def test_a_digit_of_the_visitor_changes_the_routing(address: str, browser: Browser, images: Path) -> None:
     with opened_screen(browser, address) as page:
-        assert "Run" not in tabs(page), "no run has the model of the first spec"
+        show(page, "run")
+        hint = page.locator("#view-run .prose")
+        assert "modgraph play small.mod -o playground --with runs/small" in hint.inner_text()
+        assert hint.get_by_role("button").all_inner_texts() == ["seen", "writer"]
         assert not page.locator("iframe").count(), "ONNX Runtime is loaded where a run is opened"
         frame = take(page, "seen.mod")
         expect(page.locator(".origin")).to_have_text("This run was trained from this text.")
@@ -127,7 +134,8 @@ def test_a_changed_text_says_so_until_the_run_is_opened_again(address: str, brow
         said.get_by_text("This run was trained from this text.").wait_for()
         put(page, {"other.mod": text.replace("model seen", "model other")})
         page.wait_for_selector("iframe", state="detached")
-        assert "Run" not in tabs(page)
+        page.locator("#view-run .prose").get_by_role("button", name="writer").click()
+        page.frame_locator("iframe.run").locator("textarea").wait_for()
 
 
 def test_the_run_is_light_or_dark_as_the_page_is(address: str, browser: Browser) -> None:
@@ -162,7 +170,7 @@ def swap_texts(record: dict[str, Any]) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
-    "no folder": (lambda page: shutil.rmtree(page), NotAPage.code, "no such folder"),
+    "no folder": (lambda page: shutil.rmtree(page), NotAPage.code, "no such file or folder"),
     "no model": (lambda page: (page / "model.onnx").unlink(), NotAPage.code, "no model.onnx"),
     "no record": (lambda page: (page / "page.json").unlink(), BadPage.code, "page.json"),
     "no JSON": (lambda page: (page / "page.json").write_text("[" * 100_000), BadPage.code, "page.json"),
@@ -173,6 +181,14 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
         BadPage.code,
         "no texts of a spec",
     ),
+    "no parameters": (change("page.json", lambda each: each.update(parameters=[1])), BadPage.code, "no parameters"),
+    "other parameters": (
+        change("page.json", lambda each: each.update(parameters={"experts": {"a": None}})),
+        BadPage.code,
+        "its spec: ",
+    ),
+    "grown otherwise": (change("page.json", lambda each: each.update(parameters=None)), GrownOtherwise.code, "grown"),
+    "no number": (change("page.json", lambda each: each.update(routes=[math.nan])), BadPage.code, "page.json"),
     "another spec": (change("page.json", swap_texts), BadPage.code, "its spec is not that of its model"),
     "a flipped bit": (flip, BadPage.code, "is damaged"),
     "a cut model": (lambda page: (page / "model.onnx").write_bytes(b"onnx"), BadPage.code, "no bundle"),
@@ -182,7 +198,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
         BadPage.code,
         "the model computes others",
     ),
-    "a file": (lambda page: (shutil.rmtree(page), page.write_text("mine")), NotAPage.code, "no such folder"),
+    "a file": (lambda page: (shutil.rmtree(page), page.write_text("mine")), NotAPage.code, "it is a file"),
 }
 
 
@@ -220,11 +236,118 @@ def test_runtimes_are_written_once_and_pages_as_they_are(images: Path, words: Pa
     assert digests == {each.relative_to(built).as_posix() for each in built.rglob("*") if each.is_file()}
 
 
+def built_runs(folder: Path, *words: str) -> list[dict[str, Any]]:
+    """The runs of a playground that the command writes."""
+    assert main(["play", *words, "-o", str(folder), "--force"]) == 0
+    entries: list[dict[str, Any]] = json.loads((folder / "runs.json").read_text())["entries"]
+    return entries
+
+
+def test_a_run_is_exported_on_the_way(words: Path, tmp_path: Path) -> None:
+    (made,) = built_runs(tmp_path / "made", "--with", str(words.parent / "run"))
+    (given,) = built_runs(tmp_path / "given", "--with", str(words))
+    assert {**made, "about": ""} == {**given, "about": ""} and made["about"] == "run, vocabulary=10"
+    for name in ("model.onnx", "examples.json", "page.json"):
+        assert (tmp_path / "made/runs/1" / name).read_bytes() == (tmp_path / "given/runs/1" / name).read_bytes(), name
+
+
+def test_a_grown_model_joins_its_spec_with_the_parameters_of_its_size(tmp_path: Path) -> None:
+    with start_run(str(lay_out_run(tmp_path)), None, {}, str(tmp_path / "run")) as engine:
+        finish(engine)
+    (entry,) = built_runs(tmp_path / "built", "--with", str(tmp_path / "run"))
+    assert entry["values"] == {"layers": "[1, 2]", "classes": "6"}
+    assert entry["run"]["program"] == modgraph.load(tmp_path / "growing.mod", layers=[1, 2], classes=6).ir.hash()
+
+
+def test_a_bundle_joins_the_spec_that_is_given(words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle, spec = str(words / "model.onnx"), tmp_path / "own.mod"
+    spec.write_text(WRITER)
+    (found,) = built_runs(tmp_path / "found", str(spec), "--with", bundle)
+    (given,) = built_runs(tmp_path / "given", "--with", str(words))
+    assert {**found["run"], **found["values"]} == {**given["run"], **given["values"]}
+    assert found["files"] == {"own.mod": WRITER} and found["about"] == "model, vocabulary=10"
+    records = [json.loads((tmp_path / each / "runs/1/page.json").read_text()) for each in ("found", "given")]
+    assert records[0] == records[1], "its routes and the graph of whole sequences"
+    assert json.loads((tmp_path / "found/runs/1/examples.json").read_text())["examples"] == []
+    silent = tmp_path / "silent.onnx"
+    modgraph.export(modgraph.loads(WRITER).build(), silent, stepwise=True)
+    for text, path, code, part in (
+        (None, bundle, BundleOfAnother.code, "no spec is given"),
+        (WRITER.replace("writer", "reader"), bundle, BundleOfAnother.code, "the model writer, the spec reader"),
+        (
+            WRITER.replace("(width)\n  router", "(width) -> relu\n  router"),
+            bundle,
+            BundleOfAnother.code,
+            "another graph",
+        ),
+        (WRITER.replace("expert[3]", "expert[3"), bundle, "MG", "own.mod"),
+        (WRITER, str(silent), BundleWithoutRouting.code, "--routing"),
+    ):
+        spec.write_text(text or "")
+        assert main(["play", *([str(spec)] if text else []), "-o", str(tmp_path / "none"), "--with", path]) == 1
+        message = capsys.readouterr().err
+        assert code in message and part in message and "help:" in message, message
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_stepwise_page_of_another_architecture_with_the_same_weights_is_refused(
+    words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page"
+    shutil.copytree(words, page, ignore=shutil.ignore_patterns("modgraph_web"))
+    other = WRITER.replace("(width)\n  router", "(width) -> relu\n  router")
+    change("page.json", lambda each: each.update(spec={"writer.mod": other}))(page)
+    assert main(["play", "-o", str(tmp_path / "built"), "--with", str(page)]) == 1
+    assert "its spec is not that of its model" in capsys.readouterr().err
+
+
+def spoil(box: dict[str, Any]) -> None:
+    """Give the box of a graph hostile texts in all places that are not looked up."""
+    box.update(label=HOSTILE, detail=HOSTILE, help=HOSTILE, types=[HOSTILE], short=HOSTILE, settings={HOSTILE: HOSTILE})
+    box.update(weights=[{"name": HOSTILE, "type": HOSTILE, "note": HOSTILE}])
+
+
+def with_manifest(page: Path, target: Path, act: Callable[[dict[str, Any]], Any]) -> Path:
+    """A copy of a page whose bundle has another manifest, under a digest that is right."""
+    shutil.copytree(page, target, ignore=shutil.ignore_patterns("modgraph_web", "model.json"))
+    tampered(page / "model.onnx", target / "model.onnx", act)
+    return target
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", [1], {"a": []}, {"a": {"b": None}}], ids=repr)
+def test_a_forged_manifest_is_used_or_refused(value: Any, words: Path, tmp_path: Path) -> None:
+    for number, key in enumerate(json.loads((words / "model.json").read_text())):
+        forged = {key: value}
+        page = with_manifest(words, tmp_path / str(number), methodcaller("update", forged))
+        try:
+            assert StoredPage(page, page).read().model == "writer"
+        except ModgraphError as error:
+            assert error.diagnostics, key
+
+
+def test_hostile_words_of_a_bundle_inject_nothing(words: Path, browser: Browser, tmp_path: Path) -> None:
+    names = json.loads((words / "model.json").read_text())["words"]["words"]
+    names[1:4] = [f"<u>{number}{HOSTILE.replace(' ', '/')}" for number in range(3)]
+    facts = {"words": {"words": names}, "classes": {"logits": names}, "modgraph": HOSTILE}
+    page = with_manifest(words, tmp_path / "page", methodcaller("update", facts))
+    (tmp_path / "screen").mkdir()
+    with served_screen(tmp_path / "screen", page) as address, opened_screen(browser, address) as screen:
+        frame = take(screen, "writer.mod")
+        frame.locator("textarea").fill(" ".join(names[1:4]))
+        frame.locator("[data-do=write]").click()
+        frame.locator(".writer [role=status]", has_text="a second").wait_for()
+        assert frame.evaluate("window.harm") is None and "onerror" in frame.locator(".written").inner_text()
+        assert not frame.locator("img, u, script:not([src])").count()
+
+
 def test_hostile_names_in_a_page_inject_nothing(images: Path, browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / HOSTILE.replace("/", "")
     shutil.copytree(images, page, ignore=shutil.ignore_patterns("modgraph_web"))
-    change("page.json", lambda each: each["routes"][0].update(decides=HOSTILE, name=HOSTILE))(page)
-    change("page.json", lambda each: each["graph"]["scene"].update(name=HOSTILE))(page)
+    facts = {name: HOSTILE for name in ("decides", "name", "pool", "router")}
+    change("page.json", lambda each: each["routes"][0].update(facts))(page)
+    change("page.json", lambda each: each["graph"].update(label=HOSTILE, notes=[HOSTILE]))(page)
+    change("page.json", lambda each: each["graph"]["scene"].update(name=HOSTILE, parameters={HOSTILE: HOSTILE}))(page)
+    change("page.json", lambda each: [spoil(box) for box in each["graph"]["scene"]["boxes"]])(page)
     change("examples.json", lambda each: each["examples"][0].update(truth={"logits": HOSTILE}))(page)
     (tmp_path / "screen").mkdir()
     with served_screen(tmp_path / "screen", page) as address, opened_screen(browser, address) as screen:

@@ -120,15 +120,13 @@ class App {
     if (!isBroken) await this.ask("parameters").then((found) => this.know(found), () => {}); // the results say why
     await drawn;
   }
-  // The parameters of the model, and its name: a run of it is offered.
+  // The parameters of the model, and its name: its runs are offered.
   know({ parameters, model }) {
     this.parameters.show(parameters);
-    if (model) this.offerRun(model);
+    if (model) this.runs.offer(model);
   }
-  offerRun(model) {
-    const { view } = this.results.views.get("run");
-    this.results.offer("run", view.offer(model));
-    return view;
+  get runs() {
+    return this.results.views.get("run").view;
   }
   moved() {
     const word = this.editor.word();
@@ -148,7 +146,7 @@ class App {
     const own = [...this.work.files].filter(([name, text]) => known.get(name) !== text && !Object.hasOwn(entry.files, name));
     this.work.take({ files: [...Object.entries(entry.files), ...own], values: Object.entries(entry.values ?? {}), active: entry.open });
     if (!entry.run) return;
-    this.offerRun(entry.run.model).choose(entry);
+    this.runs.choose(entry);
     this.results.show("run");
   }
   close(name) {

@@ -16,16 +16,9 @@ export class Results {
   }
   show(id) {
     this.view = this.views.get(id);
-    this.tabs.show([...this.views.values()].filter(({ isOffered }) => isOffered !== false).map((view) => ({ id: view.id, label: view.label, controls: `view-${view.id}` })), id);
+    this.tabs.show([...this.views.values()].map((view) => ({ id: view.id, label: view.label, controls: `view-${view.id}` })), id);
     for (const view of this.views.values()) view.place.hidden = view !== this.view;
     return this.refresh();
-  }
-  // Offer a view among the tabs, or withdraw it.
-  offer(id, isOffered) {
-    const view = this.views.get(id);
-    if (view.isOffered === isOffered) return;
-    view.isOffered = isOffered;
-    this.show(this.view === view ? this.views.keys().next().value : this.view.id);
   }
   // The text, a parameter or the pinned state has changed. With a reason, there is nothing to ask for: what is shown is of before.
   changed(reason = "") {

@@ -7,23 +7,24 @@ const CHANGED = "The text or a parameter was changed since: this run is of $ as 
 export class RunView {
   // `entries` are those of the library with a run; `take` opens one of them as it was trained.
   constructor(place, entries, take) {
-    Object.assign(this, { place, entries, shown: null, chosen: null });
+    Object.assign(this, { place, entries, take, model: "", shown: null, chosen: null });
     this.choice = element("select", { "aria-label": "run", onchange: () => this.pick(this.choice.value) });
     this.restore = element("button", { type: "button", onclick: () => take(this.chosen) }, "Open as trained");
     this.said = element("p", { class: "origin", role: "status" });
     this.bar = element("div", { class: "tools" }, this.choice, this.said, this.restore);
-    place.append(this.bar);
+    this.hint = element("div", { class: "prose" });
+    place.append(this.bar, this.hint);
     new MutationObserver(() => this.follow()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   }
   // The runs of a model; without any, the frame is left, and its memory is free.
   offer(model) {
+    if (model === this.model) return;
+    this.model = model;
     const fitting = this.entries.filter(({ run }) => run.model === model);
-    if (fitting.includes(this.chosen)) return true;
     this.chosen = fitting[0] ?? null;
     this.choice.replaceChildren(...fitting.map(({ title, about, run }) => element("option", { value: run.place }, [title, about].filter(Boolean).join(": "))));
     this.choice.hidden = fitting.length < 2;
-    if (!this.chosen) this.leave();
-    return Boolean(this.chosen);
+    this.place.dispatchEvent(new Event("pick"));
   }
   choose(entry) {
     this.offer(entry.run.model);
@@ -36,6 +37,9 @@ export class RunView {
   }
   // Show the run, and say whether it belongs to the text. `program` is the hash of the text's graph, or why it has none.
   draw({ program, reason }) {
+    this.bar.hidden = !this.chosen;
+    this.hint.hidden = Boolean(this.chosen);
+    if (!this.chosen) return this.drawHint();
     const { run, open } = this.chosen, isSame = program === run.program;
     this.said.textContent = isSame ? KEPT : `${reason ? `${reason} ` : ""}${CHANGED.replace("$", () => open)}`;
     this.said.classList.toggle("changed", !isSame);
@@ -45,6 +49,15 @@ export class RunView {
     this.shown = run.place;
     this.frame = element("iframe", { class: "run", src: run.place, title: `the run of ${open}`, onload: () => this.follow() });
     this.place.append(this.frame);
+  }
+  // No run has the model of the text: how to add one, and which models have runs.
+  drawHint() {
+    this.leave();
+    const name = this.model || "mine", others = [...new Map(this.entries.map((entry) => [entry.run.model, entry]))];
+    const command = element("code", {}, `modgraph play ${name}.mod -o playground --with runs/${name}`);
+    const link = ([model, entry]) => element("button", { type: "button", class: "link", onclick: () => this.take(entry) }, model);
+    const list = others.flatMap((each, at) => [at ? ", " : "", link(each)]);
+    this.hint.replaceChildren(element("p", {}, "No run of this model is here; train it and add it: ", command), ...(list.length ? [element("p", { class: "muted" }, "Here are runs of ", ...list, ".")] : []));
   }
   leave() {
     this.frame?.remove();

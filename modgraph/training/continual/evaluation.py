@@ -80,13 +80,15 @@ def describe_task(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -
 
 
 def find_grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -> dict[str, Any] | None:
-    """Return the parameters that differ by which a run's spec gives the grown graph, None if there are none.
+    """Return the parameters that differ by which a run's spec gives the grown graph, None if no parameters do.
 
     Frozen parts and counts of added modules are ignored. The search elaborates the spec with larger parameters.
     """
     missing, spec = _find_grown_axes(began, grown), SpecOfRun(directory)
+    if not missing:
+        return {}
     plain = spec.graph(began.parameters)
-    if not missing or plain is None:
+    if plain is None:
         return None
     values, left = dict(began.parameters), dict(missing)
     for name, value in began.parameters.items():
