@@ -25,7 +25,7 @@ from typing import Any
 
 from options import parse_options
 from page_clicks import FLAGS
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 from modgraph.play.write import write_playground
 
@@ -77,8 +77,8 @@ def serve(folder: Path) -> Iterator[str]:
 class Playground:
     """The page, and what a visitor does there."""
 
-    def __init__(self, browser: Browser, address: str) -> None:
-        self.page: Page = browser.new_page(viewport={"width": 1280, "height": 800})
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        self.page: Page = context.new_page()
         self.page.set_default_timeout(PATIENCE)
         start, sent = time.perf_counter(), Handler.sent
         self.page.goto(address)
@@ -93,6 +93,7 @@ class Playground:
         self.settle()
 
     def settle(self) -> None:
+        self.page.wait_for_function("() => playground.connection.answering === playground.connection.workers[1]")
         self.page.wait_for_timeout(500)  # panes begin after a pause
         self.page.wait_for_function(SETTLED)
 
@@ -157,10 +158,16 @@ def main() -> None:
         folder = options.folder or Path(made) / "site"
         if options.folder is None:
             write_playground(folder)
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        profile = Path(made) / "profile"  # a browser without one keeps little
+        size: Any = {"width": 1280, "height": 800}
+        browser = playwright.chromium.launch_persistent_context(
+            profile, executable_path="/usr/bin/chromium", args=FLAGS, viewport=size
+        )
         with serve(folder) as address:
             playground = Playground(browser, address)
             print(f"first check after {playground.seconds:.1f} s and {playground.bytes / 1e6:.1f} MB")
+            playground.settle()
+            print(f"both workers after {(Handler.sent) / 1e6:.1f} MB")
             print(f"{'milliseconds until a message':36} median  90 %")
             for title in PARAMETERS:
                 for what, measure in (("alone", measure_alone), ("during a difference", measure_beside)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -56,6 +57,15 @@ class Documents:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+    def write_files(self, files: Any) -> None:
+        """Write files by name, if all names and texts fit. Raises `WrongParameters`, `NotInFolder`, and `OSError`."""
+        if not isinstance(files, Mapping) or not all(isinstance(each, str | None) for each in files.values()):
+            raise WrongParameters("files must be texts by name, or null")
+        for name in files:
+            self.check_name(name)
+        for name, text in files.items():
+            self.write(name, text)
 
     def list_files(self) -> Iterator[str]:
         """The names of all files, in order."""

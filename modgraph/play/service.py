@@ -11,6 +11,8 @@ recipe or spec, and for what it imports: the messages of `modgraph check`, but f
 needs. A diagnostic has the text of the command line in `data.rendered`, and its JSON of `check --json` in
 `data.diagnostic`. The worker drops a change that a later one replaces.
 
+The page has two workers. Both hear all notifications; one checks texts, the other answers requests and checks none.
+
 Further requests of the page take `uri`, a spec or its recipe, and `parameters`, as `-s name=value` gives them: an
 object of names (`k`, `train.epochs`) with numbers, truth values, or texts as one types them.
 
@@ -27,7 +29,7 @@ object of names (`k`, `train.epochs`) with numbers, truth values, or texts as on
 | `modgraph/explain` | `name`; no `uri` | `text` of `explain NAME` |
 | `modgraph/files` | no `uri` | `files`: `uri`, `name` of each file below the folder |
 | `modgraph/read` | | `text` |
-| `modgraph/write` | `files`: texts by name, null removes one; no `uri` | `files`, as above |
+| `modgraph/write` | `files`: texts by name, null removes one; no `uri` | `files`, as above; also a notification |
 
 Where a spec has mistakes, a request fails with code -32803: `message` is the first mistake, `data.rendered` all of them
 as the command line prints them, `data.diagnostics` their JSON. Other codes: -32601 for an unknown method, -32602 for
@@ -35,7 +37,7 @@ parameters that do not fit, -32603 for a fault of modgraph, -32800 for a request
 -32801 for one that a later change of a text makes pointless: the worker answers so all requests for panes (`modgraph/…`
 with `uri`) that wait when a change arrives.
 
-Notifications of the worker:
+A worker called `answers` loads nothing before the notification `modgraph/start`. Notifications of a worker:
 
 | method | parameters |
 |---|---|
@@ -67,14 +69,19 @@ Params = Mapping[str, Any]
 UNKNOWN, WRONG, FAULT, REFUSED = -32601, -32602, -32603, -32803
 WHOLE = 1  # a change is the whole text
 OPEN, CHANGE, CLOSE = "textDocument/didOpen", "textDocument/didChange", "textDocument/didClose"
+WRITE = "modgraph/write"
 
 
 @dataclass
 class Service:
-    """The requests over the files below the current folder. `explain` returns the page of a name."""
+    """The requests over the files below the current folder. `explain` returns the page of a name.
+
+    Without `is_checking`, changes are noted but not checked: another service publishes their messages.
+    """
 
     explain: Callable[[str], str]
     documents: Documents = field(default_factory=lambda: Documents(Path.cwd().resolve()))
+    is_checking: bool = True
 
     def __post_init__(self) -> None:
         self.features = Features(self.documents)
@@ -130,6 +137,9 @@ class Service:
 
     def _follow_up(self, method: str, params: Params) -> Iterator[Json]:
         """The notifications that follow from one of the editor."""
+        if method == WRITE:
+            self.documents.write_files(params.get("files"))
+            self._forget()
         if method not in (OPEN, CHANGE, CLOSE):
             return
         document = params["textDocument"]
@@ -141,7 +151,7 @@ class Service:
             self.documents.open[document["uri"]] = text
             self.documents.write(name, text)
         self._forget()
-        if method != CLOSE:
+        if self.is_checking and method != CLOSE:
             for found in self.publisher.publish(name):
                 yield {"method": "textDocument/publishDiagnostics", "params": found}
 

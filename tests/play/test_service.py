@@ -172,6 +172,14 @@ def test_files_are_written_read_and_removed(page: Page) -> None:
     assert [each["name"] for each in page.ask("modgraph/write", files={"parts/a.mod": None})["files"]] == ["net.mod"]
 
 
+def test_a_service_that_only_answers_publishes_nothing(page: Page) -> None:
+    page.service.is_checking = False
+    assert page.open("net.mod", WRONG) == {}
+    assert page.ask("modgraph/check", uri=page.uri("net.mod"))["ok"] is False
+    page.receive(method="modgraph/write", params={"files": {"net.mod": None}})
+    assert page.ask("modgraph/files")["files"] == []
+
+
 BAD: list[tuple[str, dict[str, Any], int]] = [
     ("modgraph/nothing", {}, UNKNOWN),
     ("nothing", {}, UNKNOWN),

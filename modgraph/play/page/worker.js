@@ -1,6 +1,8 @@
 // Runs modgraph in the browser: loads Python, unpacks the packages, and answers the messages of the page one by one.
 // modgraph/play/service.py says what the messages are. All files come from the folder of the playground.
+// The worker that answers requests beside another (connection.js) loads nothing before `modgraph/start`.
 
+import { ANSWERS } from "./connection.js";
 import { Queue } from "./queue.js";
 
 const HOME = new URL("../", import.meta.url).href;
@@ -14,22 +16,25 @@ const post = (message) => self.postMessage(JSON.stringify({ jsonrpc: "2.0", ...m
 const notify = (method, params) => post({ method, params });
 const refuse = (id, code, message) => post({ id, error: { code, message } });
 const queue = new Queue(refuse);
-let service = null, running = false, later = null; // `later` ends when all packages are there
+const isChecking = self.name !== ANSWERS;
+let service = null, isRunning = false, later = null; // `later` ends when all packages are there
 
 self.addEventListener("message", ({ data }) => {
-  queue.add(JSON.parse(data));
+  const message = JSON.parse(data);
+  if (message.method === "modgraph/start") return begin();
+  queue.add(message);
   run();
 });
 
 // Between two messages the worker reads those that have arrived meanwhile.
 async function run() {
-  if (running || service === null) return;
-  running = true;
+  if (isRunning || service === null) return;
+  isRunning = true;
   while (queue.length) {
     for (const text of await answer(queue.next())) self.postMessage(text);
     await nextTask();
   }
-  running = false;
+  isRunning = false;
 }
 
 async function answer(message) {
@@ -121,8 +126,9 @@ from modgraph.play.service import Service
 def explain(name):
     from modgraph.cli.explain_command import explain
     return explain(name)
-service = Service(explain)
+service = Service(explain, is_checking=${isChecking ? "True" : "False"})
 lambda text: json.dumps(service.receive(text))
 `;
 
-start().catch((error) => notify("modgraph/failed", { message: String(error.message ?? error) }));
+const begin = () => start().catch((error) => notify("modgraph/failed", { message: String(error.message ?? error) }));
+if (isChecking) begin();
