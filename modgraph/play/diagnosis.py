@@ -9,7 +9,7 @@ from typing import Any
 from modgraph.checking import check_spec
 from modgraph.diagnostics import Diagnostic, render
 from modgraph.elaboration import resolve_path
-from modgraph.lsp.convert import START, message_of
+from modgraph.lsp.places import START, message_of
 from modgraph.play.documents import Documents
 
 

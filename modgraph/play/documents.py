@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 SPEC, RECIPE = ".mod", ".yaml"
 
@@ -34,7 +33,7 @@ class Documents:
     def name_of(self, uri: str) -> str:
         """The name of a file from its URI. Raises `NotInFolder`."""
         parts = urlsplit(uri)
-        path = PurePosixPath(url2pathname(parts.path))
+        path = PurePosixPath(unquote(parts.path))
         if parts.scheme != "file" or not path.is_relative_to(self.root.as_posix()):
             raise NotInFolder(f'"{uri}" is not below {self.root.as_uri()}/')
         return self.check_name(path.relative_to(self.root.as_posix()).as_posix())

@@ -56,12 +56,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import ModgraphError, render_all
-from modgraph.lsp.features import FEATURES, Features, Refused
+from modgraph.lsp.methods import FEATURES, Refused
 from modgraph.play.diagnosis import Publisher
 from modgraph.play.documents import Documents, NotInFolder, UnknownMethod, WrongParameters
 from modgraph.version import VERSION
 
 if TYPE_CHECKING:
+    from modgraph.lsp.features import Features
     from modgraph.play.panes import Panes
 
 Json = dict[str, Any]
@@ -84,12 +85,18 @@ class Service:
     is_checking: bool = True
 
     def __post_init__(self) -> None:
-        self.features = Features(self.documents)
         self.publisher = Publisher(self.documents)
 
     @cached_property
+    def features(self) -> Features:
+        """What answers the editor, imported at the first of its requests: the first check comes before."""
+        from modgraph.lsp.features import Features
+
+        return Features(self.documents)
+
+    @cached_property
     def panes(self) -> Panes:
-        """What answers panes, imported at the first of their requests: the first check comes before."""
+        """What answers panes, imported likewise."""
         from modgraph.play.panes import Panes
 
         return Panes(self.documents, self.explain)
@@ -127,13 +134,12 @@ class Service:
         if method in FEATURES:
             document = params.get("textDocument")
             name = self.documents.name_of(str(document.get("uri")) if isinstance(document, Mapping) else "")
-            return FEATURES[method].answer(self.features, params) if self.documents.is_spec(name) else None
+            return self.features.answer(method, params) if self.documents.is_spec(name) else None
         raise UnknownMethod(method)
 
     def _forget(self) -> None:
-        self.features.forget()
-        if "panes" in vars(self):
-            self.panes.forget()
+        for name in vars(self).keys() & {"features", "panes"}:
+            getattr(self, name).forget()
 
     def _follow_up(self, method: str, params: Params) -> Iterator[Json]:
         """The notifications that follow from one of the editor."""
