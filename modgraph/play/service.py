@@ -101,13 +101,14 @@ class Service:
 
         return Panes(self.documents, self.explain)
 
-    def receive(self, text: str) -> list[str]:
-        """Answer a message: the texts of the response and of notifications, in order."""
+    def receive(self, text: str) -> Iterator[str]:
+        """Answer a message: the texts of the response and of notifications, each as soon as it is known."""
         message = json.loads(text)
         method, params = str(message.get("method", "")), message.get("params") or {}
         if "id" not in message:
-            return [*map(_to_text, self._follow_up(method, params))]
-        return [_to_text({"id": message["id"], **self._answer(method, params)})]
+            yield from map(_to_text, self._follow_up(method, params))
+        else:
+            yield _to_text({"id": message["id"], **self._answer(method, params)})
 
     def _answer(self, method: str, params: Params) -> Json:
         """The `result` or the `error` of a request."""

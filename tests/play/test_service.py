@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from modgraph.checking import check_spec
 from modgraph.cli import main
 from tests.hostile import TEXTS
 from tests.play.service import Page
@@ -82,6 +83,25 @@ def test_a_mistake_in_an_imported_file_stands_there(page: Page) -> None:
     page.close("net.mod")
     assert page.change("parts.mod", PARTS)["parts.mod"][0]["code"] == "MG202"
     assert page.change("parts.mod", PARTS.replace("liner", "linear"))["parts.mod"] == []
+
+
+def test_a_mistake_is_published_before_other_specs_are_checked(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    page.open("other.mod", NET)
+    page.open("net.mod", NET)
+    checked = list[str]()
+
+    def check(spec: str, *given: Any, **more: Any) -> Any:
+        checked.append(spec)
+        return check_spec(spec, *given, **more)
+
+    monkeypatch.setattr("modgraph.play.diagnosis.check_spec", check)
+    document = {"uri": page.uri("net.mod"), "version": 2}
+    params = {"textDocument": document, "contentChanges": [{"text": WRONG}]}
+    answers = page.service.receive(json.dumps({"method": "textDocument/didChange", "params": params}))
+    assert "MG202" in next(answers)
+    assert checked == ["net.mod"]
+    assert [*answers] == [], "the other has the messages that it had"
+    assert checked == ["net.mod", "other.mod"]
 
 
 def test_every_broken_text_has_the_messages_of_the_command(page: Page, capsys: pytest.CaptureFixture[str]) -> None:

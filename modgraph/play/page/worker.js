@@ -31,7 +31,7 @@ async function run() {
   if (isRunning || service === null) return;
   isRunning = true;
   while (queue.length) {
-    for (const text of await answer(queue.next())) self.postMessage(text);
+    await answer(queue.next());
     await nextTask();
   }
   isRunning = false;
@@ -41,17 +41,23 @@ async function answer(message) {
   const text = JSON.stringify(message);
   try {
     try {
-      return JSON.parse(service(text));
+      send(text);
     } catch (error) {
       if (error.type !== "ModuleNotFoundError") throw error;
       await later;
-      return JSON.parse(service(text));
+      send(text);
     }
   } catch (error) {
     console.error(error);
-    const fault = { jsonrpc: "2.0", id: message.id, error: { code: -32603, message: String(error.message ?? error) } };
-    return message.id === undefined ? [] : [JSON.stringify(fault)];
+    if (message.id !== undefined) refuse(message.id, -32603, String(error.message ?? error));
   }
+}
+
+// Post what the service answers, each text as it comes.
+function send(text) {
+  const answers = service(text);
+  for (const each of answers) self.postMessage(each);
+  answers.destroy();
 }
 
 const { port1, port2 } = new MessageChannel();
@@ -118,7 +124,7 @@ async function load(python, response) {
 }
 
 const START = `
-import json, os, sys
+import os, sys
 sys.path.insert(0, "${SITE}")
 os.makedirs("${ROOT}", exist_ok=True)
 os.chdir("${ROOT}")
@@ -127,7 +133,7 @@ def explain(name):
     from modgraph.cli.explain_command import explain
     return explain(name)
 service = Service(explain, is_checking=${isChecking ? "True" : "False"})
-lambda text: json.dumps(service.receive(text))
+service.receive
 `;
 
 const begin = () => start().catch((error) => notify("modgraph/failed", { message: String(error.message ?? error) }));
