@@ -55,11 +55,11 @@ SETTLED = """
 class Handler(http.server.SimpleHTTPRequestHandler):
     """Serves a folder, and counts the bytes of what it sends."""
 
-    sent = 0
+    count = 0
 
     def copyfile(self, source: Any, outputfile: Any) -> None:
         content = source.read()
-        Handler.sent += len(content)
+        Handler.count += len(content)
         outputfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -80,10 +80,10 @@ class Playground:
     def __init__(self, context: BrowserContext, address: str) -> None:
         self.page: Page = context.new_page()
         self.page.set_default_timeout(PATIENCE)
-        start, sent = time.perf_counter(), Handler.sent
+        start, before = time.perf_counter(), Handler.count
         self.page.goto(address)
         self.page.wait_for_function("() => globalThis.playground?.messages.size")
-        self.seconds, self.bytes = time.perf_counter() - start, Handler.sent - sent
+        self.seconds, self.bytes = time.perf_counter() - start, Handler.count - before
         self.page.evaluate(f"({PROBE})()")
 
     def open(self, title: str, tab: str) -> None:
@@ -122,7 +122,7 @@ class Playground:
         return waited
 
 
-def measure_alone(playground: Playground, title: str, times: int) -> list[float]:
+def measure_idle(playground: Playground, title: str, times: int) -> list[float]:
     """The milliseconds of mistakes while nothing else runs."""
     playground.open(title, "graph")
     found = []
@@ -132,7 +132,7 @@ def measure_alone(playground: Playground, title: str, times: int) -> list[float]
     return found[WARM:]
 
 
-def measure_beside(playground: Playground, title: str, times: int) -> list[float]:
+def measure_busy(playground: Playground, title: str, times: int) -> list[float]:
     """The milliseconds of mistakes while a difference is computed."""
     page, (name, values) = playground.page, PARAMETERS[title]
     playground.open(title, "graph")
@@ -167,10 +167,10 @@ def main() -> None:
             playground = Playground(browser, address)
             print(f"first check after {playground.seconds:.1f} s and {playground.bytes / 1e6:.1f} MB")
             playground.settle()
-            print(f"both workers after {(Handler.sent) / 1e6:.1f} MB")
+            print(f"both workers after {(Handler.count) / 1e6:.1f} MB")
             print(f"{'milliseconds until a message':36} median  90 %")
             for title in PARAMETERS:
-                for what, measure in (("alone", measure_alone), ("during a difference", measure_beside)):
+                for what, measure in (("idle", measure_idle), ("during a difference", measure_busy)):
                     found = measure(playground, title, options.times)
                     ninety = statistics.quantiles(found, n=10, method="inclusive")[-1]
                     print(f"{title + ', ' + what:36} {statistics.median(found):6.0f} {ninety:5.0f}", flush=True)
