@@ -13,15 +13,20 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[1]
 SHARED = {"options", "trees"}  # what benchmarks have in common
-NEEDS = {"mixtral": "transformers", "generation": "transformers", "page_clicks": "playwright"}
+NEEDS = {
+    "mixtral": ["transformers"],
+    "generation": ["transformers"],
+    "page_clicks": ["playwright"],
+    "playground": ["playwright", "modgraph_web"],
+}
 NAMES = sorted({path.stem for path in (CHECKOUT / "benchmarks").glob("*.py")} - SHARED)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_benchmark_runs_quickly_and_prints_numbers(name: str, tmp_path: Path) -> None:
-    if name in NEEDS and find_spec(NEEDS[name]) is None:
-        pytest.skip(f"needs {NEEDS[name]}")
+    if missing := [each for each in NEEDS.get(name, []) if find_spec(each) is None]:
+        pytest.skip(f"needs {', '.join(missing)}")
     before = _files()
     done = subprocess.run(
         [sys.executable, f"benchmarks/{name}.py", "--quick"],

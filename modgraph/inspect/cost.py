@@ -19,7 +19,6 @@ from modgraph.declare import Signature, product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.elaboration.sparsity import find_support
 from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
-from modgraph.passes import list_seen_keys
 from modgraph.routers import PoolTypes
 from modgraph.routers.choice import TokenChoice
 from modgraph.routers.weighted import OneModule, Weighted
@@ -161,6 +160,8 @@ def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:
 
 def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ...] = ()) -> Iterator[tuple[str, Cost]]:
     """Count the MACs of each name in a graph: with all modules, and with those of the choice."""
+    from modgraph.passes.fuse import list_seen_keys
+
     seen = list_seen_keys(graph, results)
     for node in _predicting(graph, results):
         match node:

@@ -1,17 +1,15 @@
-"""Converts spans, diagnostics and symbols to the JSON of the language server protocol.
-
-The protocol counts lines from 0, and UTF-16 units along a line.
-"""
+"""Converts symbols and items to the JSON of the language server protocol."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from modgraph.diagnostics import Diagnostic, Source, Span
+from modgraph.diagnostics import Source
 from modgraph.lsp.fixes import Fix
-from modgraph.lsp.hints import TOKEN_TYPES
+from modgraph.lsp.methods import TOKEN_TYPES
 from modgraph.lsp.outline import Entry
+from modgraph.lsp.places import count_units, message_of, position_of, range_of
 from modgraph.lsp.queries import Item, ItemKind
 from modgraph.lsp.signatures import Signature
 from modgraph.lsp.symbols import Kind
@@ -39,43 +37,6 @@ ITEM_KINDS = {
     ItemKind.NAME: 6,  # variable
     ItemKind.OTHER: 9,  # module
 }
-SEVERITIES = {"error": 1, "warning": 2}
-START: Json = {"line": 0, "character": 0}
-
-
-def offset_of(source: Source, position: Mapping[str, int]) -> int:
-    """The offset of a position in a text."""
-    lines, number = source.text.split("\n"), position["line"]
-    before = sum(len(line) + 1 for line in lines[:number])
-    line = lines[number] if number < len(lines) else ""
-    units = line.encode("utf-16-le")[: 2 * position["character"]]
-    return min(len(source.text), before + len(units.decode("utf-16-le", errors="ignore")))
-
-
-def position_of(source: Source, offset: int) -> Json:
-    """The position of an offset in a text."""
-    line, column = source.position(offset)
-    return {"line": line - 1, "character": _units(source.line(line)[: column - 1])}
-
-
-def _units(text: str) -> int:
-    return len(text.encode("utf-16-le")) // 2
-
-
-def range_of(span: Span) -> Json:
-    start, end = (position_of(span.source, offset) for offset in (span.start, max(span.end, span.start)))
-    return {"start": start, "end": end}
-
-
-def message_of(diagnostic: Diagnostic) -> Json:
-    advice = f"\nhelp: {diagnostic.advice()}" if diagnostic.advice() else ""
-    return {
-        "range": range_of(diagnostic.span) if diagnostic.span is not None else {"start": START, "end": START},
-        "message": diagnostic.text() + advice,
-        "code": diagnostic.code,
-        "source": "modgraph",
-        "severity": SEVERITIES[diagnostic.severity],
-    }
 
 
 def item_of(item: Item) -> Json:
@@ -113,6 +74,6 @@ def encode_tokens(source: Source, found: Iterable[tuple[int, int, str, bool]]) -
     for offset, length, kind, declares in found:
         place, text = position_of(source, offset), source.text[offset : offset + length]
         ahead = place["character"] - (column if place["line"] == line else 0)
-        data += [place["line"] - line, ahead, _units(text), TOKEN_TYPES.index(kind), int(declares)]
+        data += [place["line"] - line, ahead, count_units(text), TOKEN_TYPES.index(kind), int(declares)]
         line, column = place["line"], place["character"]
     return data

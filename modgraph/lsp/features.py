@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from modgraph.diagnostics import Report, Source
 from modgraph.elaboration import resolve_path
-from modgraph.lsp import convert
+from modgraph.lsp import convert, places
 from modgraph.lsp.analysis import Analysis, analyse
 from modgraph.lsp.fixes import find_fixes
-from modgraph.lsp.hints import TOKEN_TYPES, token_types, type_hints
+from modgraph.lsp.hints import token_types, type_hints
+from modgraph.lsp.methods import FEATURES, Refused
 from modgraph.lsp.outline import outline
 from modgraph.lsp.project import CannotRename, Project
 from modgraph.lsp.queries import complete, definition, hover
@@ -26,11 +25,6 @@ from modgraph.syntax.format import format_source
 
 Params = Mapping[str, Any]
 T = TypeVar("T")
-QUICK_FIX = "quickfix"
-
-
-class Refused(Exception):
-    """A request is valid, and cannot be fulfilled; the text says why."""
 
 
 class Texts(Protocol):
@@ -41,20 +35,13 @@ class Texts(Protocol):
     def roots(self) -> Iterable[str]: ...
 
 
-@dataclass(frozen=True)
-class Feature:
-    """A request of an editor: what answers it, and what the server says of itself, `options` under `capability`."""
-
-    answer: Callable[[Features, Params], Any]
-    capability: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
 def path_of(uri: str) -> str:
     """The path of a file without links, as imports name it; of an unsaved text its URI."""
     parts = urlsplit(uri)
     if parts.scheme != "file":
         return uri
+    from urllib.request import url2pathname
+
     return str(resolve_path(Path(url2pathname(parts.path))))
 
 
@@ -70,6 +57,10 @@ class Features:
         self._analyses.clear()
         self._projects.clear()
 
+    def answer(self, method: str, params: Params) -> Any:
+        """The result of a request of `FEATURES`. Raises `Refused`."""
+        return getattr(self, FEATURES[method].answer)(params)
+
     def analysis(self, uri: str) -> Analysis:
         path = path_of(uri)
         if path not in self._analyses:
@@ -80,7 +71,7 @@ class Features:
         """The messages of a text itself."""
         analysis = self.analysis(uri)
         here = (each for each in analysis.diagnostics if each.span is None or each.span.source is analysis.source)
-        return [convert.message_of(each) for each in here]
+        return [places.message_of(each) for each in here]
 
     # ------------------------------------------------------------ while one types
 
@@ -102,8 +93,8 @@ class Features:
         text = format_source(source, Report())
         if text is None or text == source.text:
             return None
-        end = convert.position_of(source, len(source.text))
-        return [{"range": {"start": convert.START, "end": end}, "newText": text}]
+        end = places.position_of(source, len(source.text))
+        return [{"range": {"start": places.START, "end": end}, "newText": text}]
 
     # ------------------------------------------------------------ what is displayed
 
@@ -115,7 +106,7 @@ class Features:
     def inlay_hint(self, params: Params) -> list[dict[str, Any]]:
         analysis = self.analysis(_uri(params))
         hints = type_hints(analysis, *self._range(params))
-        return [{"position": convert.position_of(analysis.source, at), "label": text, "kind": 1} for at, text in hints]
+        return [{"position": places.position_of(analysis.source, at), "label": text, "kind": 1} for at, text in hints]
 
     def semantic_tokens(self, params: Params) -> dict[str, Any]:
         analysis = self.analysis(_uri(params))
@@ -138,7 +129,7 @@ class Features:
         span = declared.span if declared is not None else definition(analysis, offset)
         if span is None:
             return None
-        return {"uri": self._uri_of(span.source.name), "range": convert.range_of(span)}
+        return {"uri": self._uri_of(span.source.name), "range": places.range_of(span)}
 
     def references(self, params: Params) -> list[dict[str, Any]]:
         analysis, offset = self._place(params)
@@ -146,18 +137,18 @@ class Features:
         found = project.occurrence_at(analysis.source.name, offset)
         every = [] if found is None else project.references(found)
         wanted = (each for each in every if params["context"]["includeDeclaration"] or not each.declares)
-        return [{"uri": self._uri_of(each.span.source.name), "range": convert.range_of(each.span)} for each in wanted]
+        return [{"uri": self._uri_of(each.span.source.name), "range": places.range_of(each.span)} for each in wanted]
 
     def prepare_rename(self, params: Params) -> dict[str, Any]:
         project, found = self._occurrence(params)
         _answer(partial(project.check_renamable, found))
-        return {"range": convert.range_of(found.span), "placeholder": found.symbol.name}
+        return {"range": places.range_of(found.span), "placeholder": found.symbol.name}
 
     def rename(self, params: Params) -> dict[str, Any]:
         project, found = self._occurrence(params)
         edits = _answer(partial(project.rename, found, params["newName"]))
         changes = {
-            self._uri_of(path): [{"range": convert.range_of(each.span), "newText": text} for each, text in every]
+            self._uri_of(path): [{"range": places.range_of(each.span), "newText": text} for each, text in every]
             for path, every in edits.items()
         }
         return {"changes": changes}
@@ -188,11 +179,11 @@ class Features:
 
     def _place(self, params: Params) -> tuple[Analysis, int]:
         analysis = self.analysis(_uri(params))
-        return analysis, convert.offset_of(analysis.source, params["position"])
+        return analysis, places.offset_of(analysis.source, params["position"])
 
     def _range(self, params: Params) -> tuple[int, int]:
         source, range = self.analysis(_uri(params)).source, params["range"]
-        return convert.offset_of(source, range["start"]), convert.offset_of(source, range["end"])
+        return places.offset_of(source, range["start"]), places.offset_of(source, range["end"])
 
     def _occurrence(self, params: Params) -> tuple[Project, Occurrence]:
         """The symbol at a place. Raises `Refused` where none is."""
@@ -214,27 +205,3 @@ def _answer(work: Callable[[], T]) -> T:
         return work()
     except CannotRename as refusal:
         raise Refused(str(refusal)) from refusal
-
-
-FEATURES: Mapping[str, Feature] = {
-    "textDocument/completion": Feature(
-        Features.completion, "completionProvider", {"triggerCharacters": [">", "(", " ", ",", "="]}
-    ),
-    "textDocument/signatureHelp": Feature(
-        Features.signature_help, "signatureHelpProvider", {"triggerCharacters": ["(", ",", "="]}
-    ),
-    "textDocument/codeAction": Feature(Features.code_action, "codeActionProvider", {"codeActionKinds": [QUICK_FIX]}),
-    "textDocument/formatting": Feature(Features.formatting, "documentFormattingProvider"),
-    "textDocument/hover": Feature(Features.hover, "hoverProvider"),
-    "textDocument/inlayHint": Feature(Features.inlay_hint, "inlayHintProvider"),
-    "textDocument/semanticTokens/full": Feature(
-        Features.semantic_tokens,
-        "semanticTokensProvider",
-        {"legend": {"tokenTypes": [*TOKEN_TYPES], "tokenModifiers": ["declaration"]}, "full": True},
-    ),
-    "textDocument/documentSymbol": Feature(Features.document_symbol, "documentSymbolProvider"),
-    "textDocument/definition": Feature(Features.definition, "definitionProvider"),
-    "textDocument/references": Feature(Features.references, "referencesProvider"),
-    "textDocument/prepareRename": Feature(Features.prepare_rename, "renameProvider", {"prepareProvider": True}),
-    "textDocument/rename": Feature(Features.rename, "renameProvider", {"prepareProvider": True}),
-}

@@ -24,10 +24,6 @@ OF_KIND = {
     Kind.AXIS: "property",
     Kind.ROUNDS: "namespace",
 }
-TOKEN_TYPES = (
-    *("namespace", "class", "function", "type", "parameter", "variable", "property"),
-    *("keyword", "string", "number", "operator"),
-)
 
 
 def type_hints(analysis: Analysis, start: int, end: int) -> Iterator[tuple[int, str]]:

@@ -9,7 +9,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
-from modgraph.lsp.features import FEATURES, Feature, Features, Refused, path_of
+from modgraph.lsp.features import Features, path_of
+from modgraph.lsp.methods import FEATURES, Refused
 from modgraph.version import VERSION
 
 server = LanguageServer("modgraph", VERSION)
@@ -57,13 +58,13 @@ def forget(
     features.forget()
 
 
-def _serve(method: str, feature: Feature) -> Callable[[Any], Any]:
+def _serve(method: str) -> Callable[[Any], Any]:
     """The handler of a request: its parameters as JSON, and the answer as a type of the protocol."""
     response: Any = types.METHOD_TO_TYPES[method][1]
 
     def handle(params: Any) -> Any:
         try:
-            found = feature.answer(features, json.unstructure(params))
+            found = features.answer(method, json.unstructure(params))
         except Refused as refusal:
             raise JsonRpcException(str(refusal), REFUSED) from refusal
         return json.structure({"id": 0, "jsonrpc": "2.0", "result": found}, response).result
@@ -73,6 +74,4 @@ def _serve(method: str, feature: Feature) -> Callable[[Any], Any]:
 
 for _method, _feature in FEATURES.items():
     _options = OPTIONS.get(_method)
-    server.feature(_method, None if _options is None else json.structure(_feature.options, _options))(
-        _serve(_method, _feature)
-    )
+    server.feature(_method, None if _options is None else json.structure(_feature.options, _options))(_serve(_method))

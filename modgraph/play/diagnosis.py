@@ -9,7 +9,7 @@ from typing import Any
 from modgraph.checking import check_spec
 from modgraph.diagnostics import Diagnostic, render
 from modgraph.elaboration import resolve_path
-from modgraph.lsp.convert import START, message_of
+from modgraph.lsp.places import START, message_of
 from modgraph.play.documents import Documents
 
 
@@ -21,19 +21,37 @@ class Publisher:
         self._published: dict[str, list[dict[str, Any]]] = {}
 
     def publish(self, changed: str) -> Iterator[dict[str, Any]]:
-        """The parameters of `publishDiagnostics`: for the changed file always, for others where they differ."""
+        """The parameters of `publishDiagnostics`: for the changed file always, for others where they differ.
+
+        Mistakes of the changed file come before other specs are checked, and again if those add to them.
+        """
         found: dict[str, list[dict[str, Any]]] = {changed: []}
-        for spec in self._list_specs(changed):
-            for diagnostic in check_spec(spec, {}, needs=False).diagnostics:
-                name, message = self._place(diagnostic, spec)
-                messages = found.setdefault(name, [])
-                if message not in messages:
-                    messages.append(message)
+        early: list[dict[str, Any]] = []
+        specs = self._list_specs(changed)
+        for spec in specs[:1]:
+            self._check(spec, found)
+        if specs[1:] and found[changed]:
+            early = [*found[changed]]
+            yield self._describe(changed, early)
+        for spec in specs[1:]:
+            self._check(spec, found)
         gone = {name: list[dict[str, Any]]() for name in self._published if name not in found}
         before, self._published = self._published, {name: each for name, each in found.items() if each}
         for name, messages in (found | gone).items():
-            if name == changed or before.get(name, []) != messages:
-                yield {"uri": self.documents.uri_of(name), "diagnostics": messages}
+            known = early or None if name == changed else before.get(name, [])
+            if known != messages:
+                yield self._describe(name, messages)
+
+    def _describe(self, name: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"uri": self.documents.uri_of(name), "diagnostics": messages}
+
+    def _check(self, spec: str, found: dict[str, list[dict[str, Any]]]) -> None:
+        """Add the messages of a spec to those of the files that they belong to."""
+        for diagnostic in check_spec(spec, {}, needs=False).diagnostics:
+            name, message = self._place(diagnostic, spec)
+            messages = found.setdefault(name, [])
+            if message not in messages:
+                messages.append(message)
 
     def _list_specs(self, changed: str) -> list[str]:
         """The specs to check: that of the changed file, then those of the other open ones."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 SPEC, RECIPE = ".mod", ".yaml"
 
@@ -33,7 +33,7 @@ class Documents:
     def name_of(self, uri: str) -> str:
         """The name of a file from its URI. Raises `NotInFolder`."""
         parts = urlsplit(uri)
-        path = PurePosixPath(url2pathname(parts.path))
+        path = PurePosixPath(unquote(parts.path))
         if parts.scheme != "file" or not path.is_relative_to(self.root.as_posix()):
             raise NotInFolder(f'"{uri}" is not below {self.root.as_uri()}/')
         return self.check_name(path.relative_to(self.root.as_posix()).as_posix())
@@ -56,6 +56,15 @@ class Documents:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+    def write_files(self, files: Any) -> None:
+        """Write files by name, if all names and texts fit. Raises `WrongParameters`, `NotInFolder`, and `OSError`."""
+        if not isinstance(files, Mapping) or not all(isinstance(each, str | None) for each in files.values()):
+            raise WrongParameters("files must be texts by name, or null")
+        for name in files:
+            self.check_name(name)
+        for name, text in files.items():
+            self.write(name, text)
 
     def list_files(self) -> Iterator[str]:
         """The names of all files, in order."""

@@ -128,13 +128,7 @@ class Panes:
             raise WrongParameters(f'cannot read "{path.name}"') from error
 
     def write(self, params: Params) -> Json:
-        files = params.get("files")
-        if not isinstance(files, Mapping) or not all(isinstance(each, str | None) for each in files.values()):
-            raise WrongParameters("files must be texts by name, or null")
-        for name in files:
-            self.documents.check_name(name)
-        for name, text in files.items():
-            self.documents.write(name, text)
+        self.documents.write_files(params.get("files"))
         self.forget()
         return self.files({})
 

@@ -11,6 +11,8 @@ recipe or spec, and for what it imports: the messages of `modgraph check`, but f
 needs. A diagnostic has the text of the command line in `data.rendered`, and its JSON of `check --json` in
 `data.diagnostic`. The worker drops a change that a later one replaces.
 
+The page has two workers. Both hear all notifications; one checks texts, the other answers requests and checks none.
+
 Further requests of the page take `uri`, a spec or its recipe, and `parameters`, as `-s name=value` gives them: an
 object of names (`k`, `train.epochs`) with numbers, truth values, or texts as one types them.
 
@@ -27,7 +29,7 @@ object of names (`k`, `train.epochs`) with numbers, truth values, or texts as on
 | `modgraph/explain` | `name`; no `uri` | `text` of `explain NAME` |
 | `modgraph/files` | no `uri` | `files`: `uri`, `name` of each file below the folder |
 | `modgraph/read` | | `text` |
-| `modgraph/write` | `files`: texts by name, null removes one; no `uri` | `files`, as above |
+| `modgraph/write` | `files`: texts by name, null removes one; no `uri` | `files`, as above; also a notification |
 
 Where a spec has mistakes, a request fails with code -32803: `message` is the first mistake, `data.rendered` all of them
 as the command line prints them, `data.diagnostics` their JSON. Other codes: -32601 for an unknown method, -32602 for
@@ -35,7 +37,7 @@ parameters that do not fit, -32603 for a fault of modgraph, -32800 for a request
 -32801 for one that a later change of a text makes pointless: the worker answers so all requests for panes (`modgraph/…`
 with `uri`) that wait when a change arrives.
 
-Notifications of the worker:
+A worker called `answers` loads nothing before the notification `modgraph/start`. Notifications of a worker:
 
 | method | parameters |
 |---|---|
@@ -54,12 +56,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import ModgraphError, render_all
-from modgraph.lsp.features import FEATURES, Features, Refused
+from modgraph.lsp.methods import FEATURES, Refused
 from modgraph.play.diagnosis import Publisher
 from modgraph.play.documents import Documents, NotInFolder, UnknownMethod, WrongParameters
 from modgraph.version import VERSION
 
 if TYPE_CHECKING:
+    from modgraph.lsp.features import Features
     from modgraph.play.panes import Panes
 
 Json = dict[str, Any]
@@ -67,33 +70,45 @@ Params = Mapping[str, Any]
 UNKNOWN, WRONG, FAULT, REFUSED = -32601, -32602, -32603, -32803
 WHOLE = 1  # a change is the whole text
 OPEN, CHANGE, CLOSE = "textDocument/didOpen", "textDocument/didChange", "textDocument/didClose"
+WRITE = "modgraph/write"
 
 
 @dataclass
 class Service:
-    """The requests over the files below the current folder. `explain` returns the page of a name."""
+    """The requests over the files below the current folder. `explain` returns the page of a name.
+
+    Without `is_checking`, changes are noted but not checked: another service publishes their messages.
+    """
 
     explain: Callable[[str], str]
     documents: Documents = field(default_factory=lambda: Documents(Path.cwd().resolve()))
+    is_checking: bool = True
 
     def __post_init__(self) -> None:
-        self.features = Features(self.documents)
         self.publisher = Publisher(self.documents)
 
     @cached_property
+    def features(self) -> Features:
+        """What answers the editor, imported at the first of its requests: the first check comes before."""
+        from modgraph.lsp.features import Features
+
+        return Features(self.documents)
+
+    @cached_property
     def panes(self) -> Panes:
-        """What answers panes, imported at the first of their requests: the first check comes before."""
+        """What answers panes, imported likewise."""
         from modgraph.play.panes import Panes
 
         return Panes(self.documents, self.explain)
 
-    def receive(self, text: str) -> list[str]:
-        """Answer a message: the texts of the response and of notifications, in order."""
+    def receive(self, text: str) -> Iterator[str]:
+        """Answer a message: the texts of the response and of notifications, each as soon as it is known."""
         message = json.loads(text)
         method, params = str(message.get("method", "")), message.get("params") or {}
         if "id" not in message:
-            return [*map(_to_text, self._follow_up(method, params))]
-        return [_to_text({"id": message["id"], **self._answer(method, params)})]
+            yield from map(_to_text, self._follow_up(method, params))
+        else:
+            yield _to_text({"id": message["id"], **self._answer(method, params)})
 
     def _answer(self, method: str, params: Params) -> Json:
         """The `result` or the `error` of a request."""
@@ -120,16 +135,18 @@ class Service:
         if method in FEATURES:
             document = params.get("textDocument")
             name = self.documents.name_of(str(document.get("uri")) if isinstance(document, Mapping) else "")
-            return FEATURES[method].answer(self.features, params) if self.documents.is_spec(name) else None
+            return self.features.answer(method, params) if self.documents.is_spec(name) else None
         raise UnknownMethod(method)
 
     def _forget(self) -> None:
-        self.features.forget()
-        if "panes" in vars(self):
-            self.panes.forget()
+        for name in vars(self).keys() & {"features", "panes"}:
+            getattr(self, name).forget()
 
     def _follow_up(self, method: str, params: Params) -> Iterator[Json]:
         """The notifications that follow from one of the editor."""
+        if method == WRITE:
+            self.documents.write_files(params.get("files"))
+            self._forget()
         if method not in (OPEN, CHANGE, CLOSE):
             return
         document = params["textDocument"]
@@ -141,7 +158,7 @@ class Service:
             self.documents.open[document["uri"]] = text
             self.documents.write(name, text)
         self._forget()
-        if method != CLOSE:
+        if self.is_checking and method != CLOSE:
             for found in self.publisher.publish(name):
                 yield {"method": "textDocument/publishDiagnostics", "params": found}
 

@@ -26,8 +26,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.elaboration import parse_kept_texts
 from modgraph.elaboration.imports import KEPT, RECORD, SPEC
@@ -137,6 +135,8 @@ class RunDirectory:
     @contextmanager
     def lock_folder(self) -> Iterator[None]:
         """Lock the folder against other trainings until this process unlocks it or ends. Raises `ModgraphError`."""
+        from filelock import FileLock, Timeout
+
         lock = FileLock(self.path / ".lock", timeout=0)
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from tests.inspect.browser import PATIENCE, answer_of
 from tests.web.served import served
@@ -68,6 +68,11 @@ class Worker:
         return found
 
 
+def note_fault(message: ConsoleMessage, faults: list[str]) -> None:
+    if not message.location["url"].endswith("/favicon.ico"):  # which a browser asks of a text
+        faults.append(message.text)
+
+
 @contextmanager
 def started_worker(browser: Browser, folder: Path) -> Iterator[Worker]:
     """The worker of a folder, which asks for nothing but files of the folder, and has no fault."""
@@ -77,7 +82,7 @@ def started_worker(browser: Browser, folder: Path) -> Iterator[Worker]:
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(f"{address}LICENSE.txt")  # any page of the server
-        page.on("console", lambda message: faults.append(message.text))
+        page.on("console", lambda message: note_fault(message, faults))
         answer_of(page, START)
         yield Worker(page, faults)
         foreign = [url for url in asked if not url.startswith((address, "data:", "blob:"))]

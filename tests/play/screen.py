@@ -31,7 +31,7 @@ ONE_AT_A_TIME = threading.Lock()
 WORKER = """
 const notify = (method, params) => postMessage(JSON.stringify({ jsonrpc: "2.0", method, params }));
 notify("modgraph/ready", { version: "", seconds: 0, bytes: 0, root: "file:///play/" });
-const place = `/${crypto.randomUUID()}`;
+const place = `/${self.name}-${crypto.randomUUID()}`;
 let queue = Promise.resolve();
 addEventListener("message", ({ data }) => {
   queue = queue.then(async () => {
@@ -39,6 +39,12 @@ addEventListener("message", ({ data }) => {
     for (const each of await response.json()) postMessage(each);
   });
 });
+"""
+SETTLED = """
+() => {
+  const { results, askSoon } = playground;
+  return !askSoon.isWaiting && !results.isRunning && results.view.drawn === results.version;
+}
 """
 ENTRY = {"group": "Specs", "title": "small", "about": "", "open": "small.mod"}
 SPEC = """model small(width=4, wide=false) {
@@ -104,7 +110,7 @@ def answer(folder: Path, services: dict[str, Service], worker: str, text: str) -
     root = folder / worker
     root.mkdir(exist_ok=True)
     os.chdir(root)
-    service = services.setdefault(worker, Service(explain, Documents(root)))
+    service = services.setdefault(worker, Service(explain, Documents(root), worker.startswith("checks")))
     own = f"{root.as_uri()}/"
     return [each.replace(own, ROOT) for each in service.receive(text.replace(ROOT, own))]
 
@@ -137,9 +143,7 @@ def put(page: Page, files: dict[str, str], **values: str) -> None:
 
 def settle(page: Page) -> None:
     """Wait until the view in sight shows what belongs to the text."""
-    page.wait_for_function(
-        "() => !playground.results.isRunning && playground.results.view.drawn === playground.results.version"
-    )
+    page.wait_for_function(SETTLED)
 
 
 def show(page: Page, tab: str) -> None:

@@ -92,6 +92,54 @@ def test_a_link_of_a_message_leads_to_its_help(page: Page) -> None:
     expect(page.locator("#view-help pre")).to_contain_text("MG202")
 
 
+HOLD = """
+() => {
+  const [, second] = playground.connection.workers, held = [];
+  second.postMessage = (text) => held.push(text);
+  playground.release = () => { delete second.postMessage; for (const text of held) second.postMessage(text); };
+}
+"""
+QUEUE = """
+async () => {
+  const { Queue } = await import("./page/queue.js"), queue = new Queue(() => {});
+  const about = { params: { uri: "a", textDocument: { uri: "a" } } };
+  const methods = ["modgraph/diff", "textDocument/completion", "textDocument/didClose", "modgraph/graph"];
+  methods.forEach((method, id) => queue.add({ method, ...(method.endsWith("didClose") ? {} : { id }), ...about }));
+  return methods.map(() => queue.next().method);
+}
+"""
+
+
+def test_a_message_does_not_wait_for_results(page: Page) -> None:
+    page.wait_for_function("() => playground.connection.answering === playground.connection.workers[1]")
+    page.evaluate(HOLD)
+    page.evaluate("playground.work.set('width', '6')")
+    page.wait_for_function("() => playground.results.isRunning")
+    go(page, "-> relu")
+    page.keyboard.type("x")
+    expect(page.locator(".problem pre")).to_contain_text("relux")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Backspace")
+    expect(page.locator(".problem")).to_have_count(0)
+    page.evaluate("playground.release()")
+    expect(page.locator("#view-graph")).to_contain_text("linear(width=6)")
+
+
+def test_results_wait_for_what_the_editor_asks(page: Page) -> None:
+    found = page.evaluate(QUEUE)
+    assert found == ["textDocument/completion", "textDocument/didClose", "modgraph/diff", "modgraph/graph"]
+
+
+def test_one_worker_answers_if_a_second_cannot_start(browser: Browser, address: str) -> None:
+    with opened_screen(browser, address) as page:
+        page.wait_for_function("() => playground.connection.answering === playground.connection.workers[1]")
+        page.evaluate("{ const { connection } = playground; connection.answering = connection.workers[0]; }")
+        page.evaluate("playground.connection.failed(playground.connection.workers[1], 'out of memory')")
+        expect(page.locator(".notice")).to_contain_text("out of memory")
+        page.evaluate("playground.work.set('width', '6')")
+        expect(page.locator("#view-graph")).to_contain_text("linear(width=6)")
+
+
 # ------------------------------------------------------------ the editor
 
 

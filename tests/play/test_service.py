@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from modgraph.checking import check_spec
 from modgraph.cli import main
 from tests.hostile import TEXTS
 from tests.play.service import Page
@@ -82,6 +83,25 @@ def test_a_mistake_in_an_imported_file_stands_there(page: Page) -> None:
     page.close("net.mod")
     assert page.change("parts.mod", PARTS)["parts.mod"][0]["code"] == "MG202"
     assert page.change("parts.mod", PARTS.replace("liner", "linear"))["parts.mod"] == []
+
+
+def test_a_mistake_is_published_before_other_specs_are_checked(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    page.open("other.mod", NET)
+    page.open("net.mod", NET)
+    checked = list[str]()
+
+    def check(spec: str, *given: Any, **more: Any) -> Any:
+        checked.append(spec)
+        return check_spec(spec, *given, **more)
+
+    monkeypatch.setattr("modgraph.play.diagnosis.check_spec", check)
+    document = {"uri": page.uri("net.mod"), "version": 2}
+    params = {"textDocument": document, "contentChanges": [{"text": WRONG}]}
+    answers = page.service.receive(json.dumps({"method": "textDocument/didChange", "params": params}))
+    assert "MG202" in next(answers)
+    assert checked == ["net.mod"]
+    assert [*answers] == [], "the other has the messages that it had"
+    assert checked == ["net.mod", "other.mod"]
 
 
 def test_every_broken_text_has_the_messages_of_the_command(page: Page, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,6 +193,14 @@ def test_files_are_written_read_and_removed(page: Page) -> None:
     assert [each["name"] for each in found] == ["net.mod", "parts/a.mod"]
     assert page.ask("modgraph/read", uri=found[1]["uri"])["text"] == PARTS
     assert [each["name"] for each in page.ask("modgraph/write", files={"parts/a.mod": None})["files"]] == ["net.mod"]
+
+
+def test_a_service_that_only_answers_publishes_nothing(page: Page) -> None:
+    page.service.is_checking = False
+    assert page.open("net.mod", WRONG) == {}
+    assert page.ask("modgraph/check", uri=page.uri("net.mod"))["ok"] is False
+    page.receive(method="modgraph/write", params={"files": {"net.mod": None}})
+    assert page.ask("modgraph/files")["files"] == []
 
 
 BAD: list[tuple[str, dict[str, Any], int]] = [

@@ -30,7 +30,7 @@ class App {
     Object.assign(this, { entries: [...runs, ...entries], words, steps, home, work: new Work(), messages: new Map(), word: "", status: new Status(() => this.restart()) });
     this.first = opened ?? entries.find(({ title }) => title === FIRST) ?? entries[0];
     this.start = opened ? opened.files[opened.open] : "";
-    this.connection = new Connection("page/worker.js", (reason) => this.status.fail(reason));
+    this.connection = new Connection("page/worker.js", { fail: (reason) => this.status.fail(reason), warn: (reason) => this.status.warn(reason) });
     this.client = this.connect();
     const language = languageOf(words);
     this.editor = new Editor(find(".editor"), {
@@ -150,7 +150,7 @@ class App {
     this.results.show("run");
   }
   close(name) {
-    if (this.work.close(name)) this.client.request("modgraph/write", { files: { [name]: null } });
+    if (this.work.close(name)) this.client.notification("modgraph/write", { files: { [name]: null } });
   }
   async display(uri) {
     const name = nameOf(uri);

@@ -29,8 +29,10 @@ export class Queue {
     this.waiting.push(message);
   }
 
+  // The next message: a pane, which takes long, waits for all else. It is asked of the last text, so it may.
   next() {
-    return this.waiting.shift();
+    const first = this.waiting.findIndex((each) => !isOfPane(each));
+    return this.waiting.splice(Math.max(0, first), 1)[0];
   }
 
   drop(isDropped, code, reason) {

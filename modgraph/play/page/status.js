@@ -32,6 +32,9 @@ export class Status {
     this.tell(`The engine has ended: ${reason}. The texts are kept.`, "Start it again", () => this.restart());
     return true;
   }
+  warn(reason) {
+    this.tell(`A second engine cannot start: ${reason}. Messages wait while results are computed.`);
+  }
   // Show a notice with a way out.
   tell(text, label, act) {
     const leave = (then) => () => ((this.notice.hidden = true), then?.());

@@ -75,11 +75,13 @@ export const storage = {
   },
 };
 
-// Call something once when calls have ceased for a while.
+// Call something once when calls have ceased for a while; `isWaiting` says whether one is due.
 export function afterPause(act, pause = PAUSE) {
   let timer = 0;
-  return () => {
+  const call = () => {
     clearTimeout(timer);
-    timer = setTimeout(act, pause);
+    call.isWaiting = true;
+    timer = setTimeout(() => ((call.isWaiting = false), act()), pause);
   };
+  return call;
 }

@@ -1,6 +1,8 @@
 // Runs modgraph in the browser: loads Python, unpacks the packages, and answers the messages of the page one by one.
 // modgraph/play/service.py says what the messages are. All files come from the folder of the playground.
+// The worker that answers requests beside another (connection.js) loads nothing before `modgraph/start`.
 
+import { ANSWERS } from "./connection.js";
 import { Queue } from "./queue.js";
 
 const HOME = new URL("../", import.meta.url).href;
@@ -14,39 +16,48 @@ const post = (message) => self.postMessage(JSON.stringify({ jsonrpc: "2.0", ...m
 const notify = (method, params) => post({ method, params });
 const refuse = (id, code, message) => post({ id, error: { code, message } });
 const queue = new Queue(refuse);
-let service = null, running = false, later = null; // `later` ends when all packages are there
+const isChecking = self.name !== ANSWERS;
+let service = null, isRunning = false, later = null; // `later` ends when all packages are there
 
 self.addEventListener("message", ({ data }) => {
-  queue.add(JSON.parse(data));
+  const message = JSON.parse(data);
+  if (message.method === "modgraph/start") return begin();
+  queue.add(message);
   run();
 });
 
 // Between two messages the worker reads those that have arrived meanwhile.
 async function run() {
-  if (running || service === null) return;
-  running = true;
+  if (isRunning || service === null) return;
+  isRunning = true;
   while (queue.length) {
-    for (const text of await answer(queue.next())) self.postMessage(text);
+    await answer(queue.next());
     await nextTask();
   }
-  running = false;
+  isRunning = false;
 }
 
 async function answer(message) {
   const text = JSON.stringify(message);
   try {
     try {
-      return JSON.parse(service(text));
+      send(text);
     } catch (error) {
       if (error.type !== "ModuleNotFoundError") throw error;
       await later;
-      return JSON.parse(service(text));
+      send(text);
     }
   } catch (error) {
     console.error(error);
-    const fault = { jsonrpc: "2.0", id: message.id, error: { code: -32603, message: String(error.message ?? error) } };
-    return message.id === undefined ? [] : [JSON.stringify(fault)];
+    if (message.id !== undefined) refuse(message.id, -32603, String(error.message ?? error));
   }
+}
+
+// Post what the service answers, each text as it comes.
+function send(text) {
+  const answers = service(text);
+  for (const each of answers) self.postMessage(each);
+  answers.destroy();
 }
 
 const { port1, port2 } = new MessageChannel();
@@ -113,7 +124,7 @@ async function load(python, response) {
 }
 
 const START = `
-import json, os, sys
+import os, sys
 sys.path.insert(0, "${SITE}")
 os.makedirs("${ROOT}", exist_ok=True)
 os.chdir("${ROOT}")
@@ -121,8 +132,9 @@ from modgraph.play.service import Service
 def explain(name):
     from modgraph.cli.explain_command import explain
     return explain(name)
-service = Service(explain)
-lambda text: json.dumps(service.receive(text))
+service = Service(explain, is_checking=${isChecking ? "True" : "False"})
+service.receive
 `;
 
-start().catch((error) => notify("modgraph/failed", { message: String(error.message ?? error) }));
+const begin = () => start().catch((error) => notify("modgraph/failed", { message: String(error.message ?? error) }));
+if (isChecking) begin();
