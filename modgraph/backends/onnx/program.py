@@ -93,7 +93,8 @@ def _say(node: fx.Node) -> None:
         elif shape:
             node.target, node.args, node.kwargs = aten.reshape.default, (source, shape), {}
     elif node.op == "call_function" and node.target in SAID:
-        node.target, node.args, node.kwargs = SAID[node.target](*node.args, **node.kwargs)
+        with node.graph.inserting_before(node):
+            node.target, node.args, node.kwargs = SAID[node.target](*node.args, **node.kwargs)
 
 
 def _shape(old: list[int | str], new: list[int | str]) -> list[int] | None:
@@ -121,17 +122,31 @@ def _move_axes(x: Any, source: int | list[int], target: int | list[int]) -> Said
     return aten.permute.default, (x, [moved[at] if at in moved else next(others) for at in range(rank)]), {}
 
 
+def _add_rows(x: fx.Node, axis: int, places: fx.Node, rows: fx.Node) -> Said:
+    """Add rows at places, some of which are equal: by ScatterElements, whose indices have the shape of the rows.
+
+    In ONNX Runtime, threads of ScatterND add to the same element at once and lose sums.
+    """
+    rank = rows.meta["val"].dim()
+    for at in (at for at in range(rank) if at != axis % rank):
+        places = _call(aten.unsqueeze.default, places, at)
+    return aten.scatter_add.default, (x, axis, _call(aten.expand_as.default, places, rows), rows), {}
+
+
+def _call(target: Any, *operands: Any) -> fx.Node:
+    """A new node of a graph, with the value that its operator has for those of its operands."""
+    node: fx.Node = operands[0].graph.call_function(target, operands)
+    node.meta["val"] = target(*(each.meta["val"] if isinstance(each, fx.Node) else each for each in operands))
+    return node
+
+
 SAID: Mapping[Any, Callable[..., Said]] = {
     aten.to.dtype: _cast,
     aten.to.dtype_layout: _cast,
     aten.movedim.int: _move_axes,
     aten.movedim.intlist: _move_axes,
     aten.numpy_T.default: lambda x: (aten.permute.default, (x, [*range(x.meta["val"].dim())][::-1]), {}),
-    aten.index_add.default: lambda x, axis, places, rows: (
-        aten.index_put.default,
-        (x, [*[None] * axis, places], rows, True),
-        {},
-    ),
+    aten.index_add.default: _add_rows,
     aten.__and__.Tensor: lambda x, y: (aten.bitwise_and.Tensor, (x, y), {}),
     aten.__or__.Tensor: lambda x, y: (aten.bitwise_or.Tensor, (x, y), {}),
     aten.detach_.default: lambda x: (aten.detach.default, (x,), {}),
