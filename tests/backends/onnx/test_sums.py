@@ -36,5 +36,5 @@ def test_threads_lose_no_message_of_a_token(tmp_path: Path) -> None:
     modgraph.export(modgraph.loads(SPEC).build(seed=0), path)
     assert not any(node.op_type == "ScatterND" for node in nodes_of(onnx.load(path).graph))
     bundle, x = Bundle(path, threads=2), np.random.default_rng(0).normal(size=(64, 16, 64)).astype(np.float32)
-    alone = Bundle(path, threads=1).run({"x": x})["y"]
-    assert all(np.array_equal(bundle.run({"x": x})["y"], alone) for _ in range(40))
+    expected = Bundle(path, threads=1).run({"x": x})["y"]
+    assert all(np.array_equal(bundle.run({"x": x})["y"], expected) for _ in range(40))
