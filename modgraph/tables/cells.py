@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
@@ -12,7 +11,7 @@ from modgraph.tables.facts import RunFacts
 from modgraph.tables.keys import list_seeds, split_by
 from modgraph.tables.layout import TableLayout
 from modgraph.tables.metrics import is_larger_better
-from modgraph.tables.numbers import NONE, choose_digits, format_deviation, format_number, format_value
+from modgraph.tables.numbers import NONE, choose_digits, format_deviation, format_number, format_value, is_number
 from modgraph.tables.table import Cell, Column, as_tuple
 
 Sample = Sequence[RunFacts]  # runs whose mean is one value
@@ -37,7 +36,7 @@ class Filler:
         if metric is None:
             return list(runs)
         sign = -1 if is_larger_better(metric) else 1
-        known = [run for run in runs if _is_number(run.find(metric))]
+        known = [run for run in runs if is_number(run.find(metric))]
         parts = split_by(known, as_tuple(self.layout.choose_each)).values()
         return [min(part, key=lambda run: sign * float(run.find(metric))) for part in parts]
 
@@ -63,7 +62,7 @@ class Filler:
             return Cell(text=", ".join(texts))
         samples, missing = self._split(counted)
         numbers = [[run.find(column.key) for run in sample] for sample in samples]
-        values = tuple(fmean(each) for each in numbers if all(map(_is_number, each)))
+        values = tuple(fmean(each) for each in numbers if all(map(is_number, each)))
         missing += len(numbers) - len(values)
         if not values:
             return Cell(text=NONE, missing=missing)
@@ -89,7 +88,3 @@ class Filler:
         else:
             text = format_deviation(factor * cell.mean, factor * cell.deviation, 1 if digits is None else digits)
         return f"{text} ({cell.count} of {cell.count + cell.missing})" if cell.missing else text
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -17,7 +17,7 @@ from modgraph.tables.curves import read_curves, thin_curves
 from modgraph.tables.facts import COSTS, POINT, RUN, STATE, RunFacts
 from modgraph.tables.keys import choose_keys, find_differences, list_seeds, split_by, value_of
 from modgraph.tables.metrics import rank_metrics
-from modgraph.tables.numbers import format_value, order_of
+from modgraph.tables.numbers import format_value, is_number, order_of
 from modgraph.tables.table import Table
 
 COUNTS = ("steps", "epochs", "best_step")  # facts of a finished run that are no metrics
@@ -143,10 +143,6 @@ def _plain(value: Any) -> str | int | float | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value if math.isfinite(value) else None
     return format_value(value)
-
-
-def is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _assign_colours(values: Sequence[Any]) -> Record:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from modgraph.tables.errors import NoRunToCompare
 from modgraph.tables.facts import COSTS, FINISHED, UNFINISHED, RunFacts
 from modgraph.tables.keys import find_differences, freeze, list_seeds, value_of
 from modgraph.tables.metrics import is_larger_better, rank_metrics
-from modgraph.tables.numbers import order_of
+from modgraph.tables.numbers import is_number, order_of
 from modgraph.tables.significance import LEVEL, PAIRED, TEST, can_test, compute_p, compute_paired_p
 
 Sides = tuple["Group", "Group"]
@@ -183,5 +182,4 @@ def _measure(
 
 def _find_number(run: RunFacts, key: str) -> float | None:
     found = run.find(key)
-    is_number = isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found)
-    return found if is_number else None
+    return found if is_number(found) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 NUMBER = re.compile(r"([0-9]{1,15})")
 NONE = "–"  # of what is missing
@@ -13,6 +13,11 @@ DIGITS = 4  # significant ones of the largest number of a column
 MOST_DIGITS = 6
 SMALLEST = 1e-3  # below which a number has an exponent
 LETTERS = 44  # of a value
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a finite number, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def order_of(value: Any) -> tuple[Any, ...]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from modgraph.inspect.quote import escape_html
-from modgraph.tables.charts import NAMES, Charts, describe_run, is_number
+from modgraph.tables.charts import NAMES, Charts, describe_run
 from modgraph.tables.facts import COSTS, RunFacts
 from modgraph.tables.keys import shorten_keys
-from modgraph.tables.numbers import choose_digits, format_number
+from modgraph.tables.numbers import choose_digits, format_number, is_number
 from modgraph.tables.table import Table
 
 LISTED = ("active_macs", "parameters", "seconds", "steps")
