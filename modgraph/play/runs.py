@@ -1,10 +1,11 @@
-"""Models that run beside their spec in the playground: pages of `export --web`, and those of runs and bundles."""
+"""Models that run next to their spec in the playground: pages of `export --web`, and those of runs and bundles."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +44,16 @@ def read_pages(
 @contextmanager
 def _making_page(path: Path, spec: str | Path | None, export_run: ExportRun | None) -> Iterator[Path]:
     """Yield the folder of a page: the given one, or that of a run or a bundle, which is removed when the block ends."""
-    is_run, is_bundle = RunDirectory(path).record.is_file(), path.suffix == ".onnx" and path.is_file()
-    if not is_bundle and (export_run is None or not is_run):
+    if path.suffix == ".onnx" and path.is_file():
+        make: Callable[[Path], object] = partial(write_page_of_bundle, path, spec)
+    elif export_run is not None and RunDirectory(path).record.is_file():
+        make = partial(export_run, path)
+    else:
         yield path
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "page"
-        if is_bundle:
-            write_page_of_bundle(path, spec, folder)
-        elif export_run is not None:
-            export_run(path, folder)
+        make(folder)
         yield folder
 
 
