@@ -10,7 +10,7 @@ from typing import Any
 
 LOG = logging.getLogger("mkdocs.playground")
 GUIDE, FOLDER = "guides/playground.md", "playground"
-PAGES = "pages/*/page.json"  # beside the site, where train_runs.py writes them
+PAGES = "pages/*/page.json"  # next to the site's folder; written by train_runs.py
 LINK = f'<p><a href="../{FOLDER}/index.html">Open the playground of this site</a></p>'
 
 

@@ -16,7 +16,7 @@ ROOM = (760, 2100)  # pixels of a picture whose boxes are unfolded as far as the
 def write_svg(scene: Scene, options: DrawingOptions = FITTING, room: Room = ROOM) -> str:
     """The text of an `.svg` file."""
     picture = render(Pane(scene, options=options).as_json(), room, options, plain=True)
-    width, height = (round(picture["laid"][side] + 2 * MARGIN) for side in ("width", "height"))
+    width, height = (round(picture["positions"][side] + 2 * MARGIN) for side in ("width", "height"))
     style, colours = text_of("drawing.css"), read_colours()  # few viewers know colours by their names
     rules = re.sub(r"var\(--([\w-]+)\)", lambda name: colours[name[1]], style[style.index("}") + 1 :])
     place = {"left": -MARGIN, "top": -MARGIN, "width": width, "height": height}

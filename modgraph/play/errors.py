@@ -51,16 +51,16 @@ class BadPage(Diagnostic, code="MG949"):
 
 
 class GrownOtherwise(Diagnostic, code="MG952"):
-    """A model that grew in its training stands beside its spec with the parameters that give the grown model. Where a
-    pool grew whose number of modules no parameter sets, there are none."""
+    """The playground shows a grown model with the parameters by which its spec gives it. No parameters give a model in
+    which a pool grew whose number of modules is a constant of the spec."""
 
     message = '"{path}" has grown, and no parameters of its spec give the grown model'
     help = "set the modules of each pool that grows by a parameter, or write only its page: export --web"
 
 
 class BundleOfAnother(Diagnostic, code="MG953"):
-    """A bundle has its graph, but no text. So it stands beside the spec that `play` is given, whose graph, with the
-    parameters of the bundle, is that of the bundle."""
+    """A bundle holds a graph and no text of a spec, so `play` takes the spec as well. With the parameters of the
+    bundle, the spec must give the graph of the bundle."""
 
     message = '"{path}" is no bundle of the spec: {reason}'
     help = "give the spec that it was trained from, modgraph play SPEC -o playground --with {path}, or the run"

@@ -1,4 +1,4 @@
-"""What the panes beside the editor ask: costs, the graph, its text, what differs. The texts are those of commands."""
+"""What the panes next to the editor ask: costs, the graph, its text, what differs. The texts are those of commands."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def fill_page(
     texts: Mapping[str, str],
     parameters: Mapping[str, Any] | None,
 ) -> None:
-    """Write all files of a page beside its bundle. `whole` is the graph of the bundle, for whole sequences.
+    """Write all files of a page into the folder of its bundle. `whole` is the graph of the bundle, for whole sequences.
 
     Examples come from the first of the splits; without splits there are none. `texts` are the spec and its imports, by
     name, the spec first, and with `parameters` it gives the model; None for a model that it gives with none. A
@@ -187,7 +187,7 @@ def _pane(graph: Graph, routes: list[dict[str, Any]]) -> dict[str, Any]:
         box.pop("lines", None)
         pending += box.get("children", ())
     drawing = render(pane, ROOM, FITTING, routes=bool(routes))
-    return pane | {"sources": [], "state": drawing["state"], "laid": drawing["laid"]}
+    return pane | {"sources": [], "state": drawing["state"], "positions": drawing["positions"]}
 
 
 def write_scripts(new: Path) -> None:

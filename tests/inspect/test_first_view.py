@@ -44,7 +44,7 @@ def test_text_of_nine_pixels_fits_across_a_page_of_every_spec(path: Path, counti
     pane = Pane(scene_of(load(path).ir))
     room = room_of(1, has_source=True)
     counting()
-    layout = render(pane.as_json(), room, pane.options)["laid"]
+    layout = render(pane.as_json(), room, pane.options)["positions"]
     assert layout["width"] <= room[0], f"{layout['width']} pixels do not fit, {room[0]} do"
     assert 1 <= counting() <= MOST_LAYOUTS
 

@@ -93,7 +93,7 @@ class App {
     this.panel.scrollTop = 0;
     for (const other of this.others(pane)) {
       const there = ids.map((id) => this.counterpart(pane, id, other)).filter(Boolean);
-      other.select(there, { quiet: true, reveal: there.some((id) => !other.laid.boxes[id]) });
+      other.select(there, { quiet: true, reveal: there.some((id) => !other.positions.boxes[id]) });
     }
   }
   async fold(pane, id, open) {

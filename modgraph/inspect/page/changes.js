@@ -48,14 +48,14 @@ class Changes {
     for (const each of near) {
       const there = this.app.counterpart(pane, each, other);
       const visible = [[pane, each], [other, there]].map(([one, box]) => box && framed(one.index, one.state, box));
-      if (there && pane.laid.boxes[visible[0]] && other.laid.boxes[visible[1]]) return side ? visible.reverse() : visible;
+      if (there && pane.positions.boxes[visible[0]] && other.positions.boxes[visible[1]]) return side ? visible.reverse() : visible;
     }
     return [null, null];
   }
   // How much further right and down the drawing of a pane stands than that of another where both show the same place;
   // where nothing is in both, what each begins with stands in the same place.
   shift(pane, other) {
-    const places = [pane, other].map((each) => each.laid.boxes[this.pair[each.at]]);
+    const places = [pane, other].map((each) => each.positions.boxes[this.pair[each.at]]);
     return places.every(Boolean) ? [places[0][0] - places[1][0], places[0][1] - places[1][1]] : [pane.view.middle - other.view.middle, 0];
   }
 }

@@ -54,7 +54,7 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = (),
     changes = [] if loaded else marked if plan is None else [each.after or each.before for each in plan.changes]
     for pane, record in zip(panes, data, strict=True):
         drawing = render(record, room_of(len(panes), bool(pane.sources())), pane.options, changes=changes)
-        record |= {"state": drawing["state"], "laid": drawing["laid"]}
+        record |= {"state": drawing["state"], "positions": drawing["positions"]}
         drawings.append(drawing["svg"])
     described = [_section_as_json(section) for section in sections]
     has_charts = any(map(_has_chart, sections))
@@ -65,7 +65,7 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = (),
 
 
 def page_of_levels(title: str, panes: Sequence[Pane]) -> str:
-    """The page of one or two graphs that unfold in a few levels, laid out now: small, because it needs no ELK."""
+    """The page of one or two graphs that unfold in a few levels, arranged now: small, because it needs no ELK."""
     data = [pane.as_json() for pane in panes]
     for pane, record in zip(panes, data, strict=True):
         levels, first = lay_out_levels(record, pane.options)
@@ -178,14 +178,14 @@ def lay_out_levels(pane: dict[str, Any], options: DrawingOptions) -> tuple[list[
     """Lay out a pane in JSON at each level of folding, from coarse to fine, and find the first to display: what can be
     read at first sight.
 
-    A level has a `state` and `laid` positions. The last one has all unfolded, unless that is too much.
+    A level has a `state` and `positions`. The last one has all unfolded, unless that is too much.
     """
     first = _lay_out_level(pane, ROOM_OF_LEVELS, options)
     options = replace(options, depth=None, without=tuple(first["state"]["without"]))
     others = [_lay_out_level(pane, boxes, options) for boxes in (*BOXES_OF_LEVELS, None)]
     levels = [first]
     for level in others:
-        if len(level["laid"]["boxes"]) <= MOST_BOXES and all(each["state"] != level["state"] for each in levels):
+        if len(level["positions"]["boxes"]) <= MOST_BOXES and all(each["state"] != level["state"] for each in levels):
             levels.append(level)
     levels.sort(key=lambda level: len(level["state"]["open"]))
     return levels, levels.index(first)
@@ -193,7 +193,7 @@ def lay_out_levels(pane: dict[str, Any], options: DrawingOptions) -> tuple[list[
 
 def _lay_out_level(pane: dict[str, Any], room: Extent, options: DrawingOptions) -> dict[str, Any]:
     drawing = render(pane, room, options)
-    return {"state": drawing["state"], "laid": _round(drawing["laid"])}
+    return {"state": drawing["state"], "positions": _round(drawing["positions"])}
 
 
 def _round(value: Any) -> Any:
@@ -224,7 +224,7 @@ def render(
     routes: bool = False,
     changes: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Lay out and draw a pane in JSON: `state` is the unfolding, `laid` the positions, `svg` the elements.
+    """Lay out and draw a pane in JSON: `state` is the unfolding, `positions` those of the boxes, `svg` the elements.
 
     Without a depth, boxes are unfolded as long as the drawing fits the room, or about a number of boxes, or without a
     room all; with `routes`, only those that lead to boxes with a load; with `changes`, only those that lead to these

@@ -132,11 +132,11 @@ function strands(index, edge, points) {
 const MOST_STRANDS = 8;
 
 // The gates of a route: a strand from its router to each module, as wide as the module's share where that is known.
-function gates(index, edge, laid, state) {
-  const [x, y, width, height] = laid.boxes[edge.source], pool = index.boxes.get(edge.target), route = index.parents.get(edge.target);
-  const [left, top, , high] = laid.boxes[edge.target], start = [x + width, y + height / 2], load = pool.load || route.load;
+function gates(index, edge, positions, state) {
+  const [x, y, width, height] = positions.boxes[edge.source], pool = index.boxes.get(edge.target), route = index.parents.get(edge.target);
+  const [left, top, , high] = positions.boxes[edge.target], start = [x + width, y + height / 2], load = pool.load || route.load;
   const count = pool.count > 1 ? pool.count : pool.children.length, shown = Math.min(count, MOST_STRANDS);
-  const folded = state.open.has(pool.id) ? null : placesOfModules(pool, laid.boxes[edge.target]).filter(([module]) => module >= 0);
+  const folded = state.open.has(pool.id) ? null : placesOfModules(pool, positions.boxes[edge.target]).filter(([module]) => module >= 0);
   const ends = folded ? folded.map(([module, at, down, , tall]) => [module, at, down + tall / 2])
     : [...Array(shown).keys()].map((at) => [at, left, top + 40 + ((high - 56) * (at + 0.5)) / shown]);
   return ends.map(([module, endX, endY]) => {
@@ -165,15 +165,15 @@ function markers() {
 }
 
 // All of a drawing: the grounds of unfolded boxes, outer ones first, then edges, then frames and texts.
-function drawing(index, state, laid) {
-  const boxes = index.order.filter((box) => laid.boxes[box.id]);
+function drawing(index, state, positions) {
+  const boxes = index.order.filter((box) => positions.boxes[box.id]);
   const edges = new Map(visibleEdges(index, state).map((edge) => [edge.id, edge]));
   const open = (box) => isGroup(box) && state.open.has(box.id);
-  const lines = laid.edges.map(({ id, points }) => [edges.get(id), points]).filter(([edge, points]) => edge && points.length).map(([edge, points]) =>
-    ["g", {}, ...(edge.kind === "gates" ? gates(index, edge, laid, state) : [...strands(index, edge, points), drawEdge(edge, points)])]);
-  const ground = (box) => ["g", { class: `ground kind-${box.kind} open` }, ...frame(box, ...laid.boxes[box.id], true).map(([tag, given]) => [tag, { ...given, "data-id": box.id }])];
-  const draw = (box) => drawBox(index, box, laid.boxes[box.id], state);
+  const lines = positions.edges.map(({ id, points }) => [edges.get(id), points]).filter(([edge, points]) => edge && points.length).map(([edge, points]) =>
+    ["g", {}, ...(edge.kind === "gates" ? gates(index, edge, positions, state) : [...strands(index, edge, points), drawEdge(edge, points)])]);
+  const ground = (box) => ["g", { class: `ground kind-${box.kind} open` }, ...frame(box, ...positions.boxes[box.id], true).map(([tag, given]) => [tag, { ...given, "data-id": box.id }])];
+  const draw = (box) => drawBox(index, box, positions.boxes[box.id], state);
   return ["g", { class: `drawing${state.plain ? " plain" : ""}`, role: "tree", "aria-label": index.scene.name }, markers(),
     ["g", {}, ...boxes.filter(open).map(ground)], ["g", { class: "edges" }, ...lines],
-    ["g", {}, ...boxes.map(draw), ...Object.entries(laid.tokens || {}).map(([id, place]) => tokens(index, state, id, place))]];
+    ["g", {}, ...boxes.map(draw), ...Object.entries(positions.tokens || {}).map(([id, place]) => tokens(index, state, id, place))]];
 }

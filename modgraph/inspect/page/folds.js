@@ -29,38 +29,38 @@ function unfoldedToDepth(scene, without) {
 // scale that one can read; losses are left out where otherwise nothing fits. `layout` resolves to the positions of a state.
 async function firstLook(index, layout, room, without, isWanted = () => true) {
   const look = await unfoldInto(index, layout, room, foldedAll(without), isWanted);
-  if (look.state.open.size > 1 && look.laid.width <= room[0]) return look;
+  if (look.state.open.size > 1 && look.positions.width <= room[0]) return look;
   const bare = await unfoldInto(index, layout, room, { ...look.state, without: new Set([...without, "losses"]) }, isWanted);
-  const isBetter = bare.state.open.size > look.state.open.size || (look.laid.width > room[0] && bare.laid.width < look.laid.width);
+  const isBetter = bare.state.open.size > look.state.open.size || (look.positions.width > room[0] && bare.positions.width < look.positions.width);
   return isBetter ? bare : look;
 }
 
 // Unfold level by level, from a state on. Boxes that are too large whatever their place are left folded; of those that do
 // not fit together, the failed layout tells the size of each, so that the next has some that do.
 async function unfoldInto(index, layout, room, start, isWanted) {
-  let state = start, laid = await layout(state), layouts = 1;
-  if (laid.width > room[0] && !isWithout(state, "losses")) return { state, laid };
-  const limit = [Math.max(room[0], laid.width), Math.max(room[1], laid.height)], axis = state.direction === "right" ? 0 : 1;
+  let state = start, positions = await layout(state), layouts = 1;
+  if (positions.width > room[0] && !isWithout(state, "losses")) return { state, positions };
+  const limit = [Math.max(room[0], positions.width), Math.max(room[1], positions.height)], axis = state.direction === "right" ? 0 : 1;
   const unfold = async (level) => {
-    const likely = thoseThatFit(index, fewEnough(level, state, laid), laid, (box) => leastSize(index, box, state, axis), limit, axis);
+    const likely = thoseThatFit(index, fewEnough(level, state, positions), positions, (box) => leastSize(index, box, state, axis), limit, axis);
     for (let boxes = likely; boxes.length && layouts < MOST_LAYOUTS; layouts++) {
       const next = unfolded(state, boxes), placed = await layout(next);
       if (placed.width <= limit[0] && placed.height <= limit[1]) {
-        [state, laid] = [next, placed];
+        [state, positions] = [next, placed];
         return boxes;
       }
-      const fitting = thoseThatFit(index, boxes, laid, (box) => placed.boxes[box.id].slice(2), limit, axis);
+      const fitting = thoseThatFit(index, boxes, positions, (box) => placed.boxes[box.id].slice(2), limit, axis);
       boxes = fitting.length < boxes.length ? fitting : boxes.slice(0, -1);
     }
     return [];
   };
   const candidates = (boxes) => byInterest(boxes.filter((box) => isShownFirst(box) && isWanted(box) && !isModules(index, box)));
-  const visible = index.order.filter((box) => laid.boxes[box.id] && !state.open.has(box.id));
+  const visible = index.order.filter((box) => positions.boxes[box.id] && !state.open.has(box.id));
   for (let level = candidates(visible); level.length; ) {
     const opened = await unfold(level);
     level = candidates(opened.flatMap((box) => drawnChildren(box, state)));
   }
-  return { state, laid };
+  return { state, positions };
 }
 
 function unfolded(state, boxes) {
@@ -73,8 +73,8 @@ function unfolded(state, boxes) {
 }
 
 // Of boxes, the first whose children are not too many together.
-function fewEnough(boxes, state, laid) {
-  let seen = Object.keys(laid.boxes).length;
+function fewEnough(boxes, state, positions) {
+  let seen = Object.keys(positions.boxes).length;
   return boxes.filter((box) => {
     const more = drawnChildren(box, unfolded(state, [box])).length, fits = seen + more <= MOST_BOXES;
     if (fits) seen += more;
@@ -84,12 +84,12 @@ function fewEnough(boxes, state, laid) {
 
 // Of boxes that are too large together, the first that fit by their sizes [width, height] when they are unfolded: one grows
 // the drawing along its `axis` by as much as it gets longer than what stands in its row.
-function thoseThatFit(index, boxes, laid, sizeOfUnfolded, limit, axis) {
-  let length = axis ? laid.height : laid.width;
+function thoseThatFit(index, boxes, positions, sizeOfUnfolded, limit, axis) {
+  let length = axis ? positions.height : positions.width;
   const inRow = (one, other) => one[axis] < other[axis] + other[axis + 2] && other[axis] < one[axis] + one[axis + 2];
-  const siblings = (box) => index.order.filter((each) => index.parents.get(each.id) === index.parents.get(box.id) && laid.boxes[each.id]);
+  const siblings = (box) => index.order.filter((each) => index.parents.get(each.id) === index.parents.get(box.id) && positions.boxes[each.id]);
   return boxes.filter((box) => {
-    const now = sizeOfUnfolded(box), row = siblings(box).map((each) => laid.boxes[each.id]).filter((place) => inRow(place, laid.boxes[box.id]));
+    const now = sizeOfUnfolded(box), row = siblings(box).map((each) => positions.boxes[each.id]).filter((place) => inRow(place, positions.boxes[box.id]));
     const growth = Math.max(0, now[axis] - Math.max(...row.map((place) => place[axis + 2])));
     const fits = length + growth <= limit[axis] && now[1 - axis] <= limit[1 - axis];
     if (fits) length += growth;

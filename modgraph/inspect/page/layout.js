@@ -62,7 +62,7 @@ const OPTIONS = {
 };
 
 const ROUTE_GAP = 40; // between the tokens, the router and the pool
-// An unfolded route is laid out by itself, from left to right; so are its router and its pool.
+// An unfolded route has a layout of its own, from left to right; so are its router and its pool.
 const ROUTE = { ...OPTIONS, "elk.hierarchyHandling": "SEPARATE_CHILDREN", "elk.direction": "RIGHT", "elk.layered.spacing.nodeNodeBetweenLayers": String(ROUTE_GAP) };
 const STACKED = 6, CHIP = [80, 44];
 const MODULE = { most: 6, height: 20, gap: 5, top: 48 };
@@ -131,14 +131,14 @@ function elkGraph(index, state) {
 
 // Positions of boxes and edges, from what ELK gives: {width, height, boxes: {id: [x, y, w, h]}, edges: [{id, points}]}, and
 // the places at which tokens enter a route, like boxes.
-function positions(laid) {
+function readPositions(graph) {
   const boxes = {}, tokens = {}, edges = [];
   const visit = (node) => {
     for (const edge of node.edges || []) edges.push(edge);
     if (node.id) (node.id.endsWith(TOKENS) ? tokens : boxes)[node.id] = [node.x, node.y, node.width, node.height];
     (node.children || []).forEach(visit);
   };
-  visit(laid);
+  visit(graph);
   const pointsOf = (edge) => (edge.sections || []).flatMap((part) => [part.startPoint, ...(part.bendPoints || []), part.endPoint]).map((p) => [p.x, p.y]);
-  return { width: laid.width, height: laid.height, boxes, tokens, edges: edges.map((edge) => ({ id: edge.id, points: pointsOf(edge) })) };
+  return { width: graph.width, height: graph.height, boxes, tokens, edges: edges.map((edge) => ({ id: edge.id, points: pointsOf(edge) })) };
 }

@@ -1,10 +1,10 @@
-// One graph with its source: what is unfolded, selected and found in it, laid out and drawn.
+// One graph with its source: what is unfolded, selected and found in it, arranged and rendered.
 
 const MOST_KEPT = 12; // layouts of a pane
 
 class Pane {
   constructor(app, data, at) {
-    Object.assign(this, { app, data, at, index: indexed(data.scene), selected: [], found: new Set(), laid: data.laid, queue: Promise.resolve(), layouts: new Map() });
+    Object.assign(this, { app, data, at, index: indexed(data.scene), selected: [], found: new Set(), positions: data.positions, queue: Promise.resolve(), layouts: new Map() });
     annotate(this.index, data);
     this.state = copyOf(data.state);
     this.place = app.root.querySelectorAll(".pane")[at];
@@ -36,10 +36,10 @@ class Pane {
     const first = boxes.find((box) => selected.has(box.dataset.id)) || boxes[0];
     if (first) first.tabIndex = 0;
   }
-  // The positions of a state, at once if it was laid out lately.
+  // The positions of a state, at once if it was arranged lately.
   async layout(state) {
     const key = JSON.stringify([...Object.entries(state)].map(([name, value]) => [name, value instanceof Set ? [...value].sort() : value]).sort());
-    const known = this.layouts.get(key) || positions(await (await layouter()).layout(elkGraph(this.index, state)));
+    const known = this.layouts.get(key) || readPositions(await (await layouter()).layout(elkGraph(this.index, state)));
     this.layouts.delete(key);
     this.layouts.set(key, known);
     if (this.layouts.size > MOST_KEPT) this.layouts.delete(this.layouts.keys().next().value);
@@ -47,13 +47,13 @@ class Pane {
   }
   // The size of the drawing, and the middle of its highest box.
   measure() {
-    const highest = Object.values(this.laid.boxes).reduce((best, place) => (place[1] < best[1] ? place : best), [0, Infinity, 0, 0]);
-    Object.assign(this.view, { size: [this.laid.width, this.laid.height], middle: highest[0] + highest[2] / 2 });
+    const highest = Object.values(this.positions.boxes).reduce((best, place) => (place[1] < best[1] ? place : best), [0, Infinity, 0, 0]);
+    Object.assign(this.view, { size: [this.positions.width, this.positions.height], middle: highest[0] + highest[2] / 2 });
   }
   // Fold until it can be read here, where there is less room than the page was made for.
   async fitFolds() {
     const room = [this.canvas.clientWidth - 24, 2 * this.canvas.clientHeight - 24].map((length) => length / READABLE);
-    if (this.laid.width <= room[0] || !this.canvas.clientWidth) return;
+    if (this.positions.width <= room[0] || !this.canvas.clientWidth) return;
     const { direction } = this.state, layout = (state) => this.layout(Object.assign(state, { direction }));
     this.state = (await firstLook(this.index, layout, room, this.state.without)).state;
     await this.redraw();
@@ -66,21 +66,21 @@ class Pane {
   }
   // What stays in its place where much changes: what is selected, else the box nearest to the middle.
   anchor() {
-    const { view, canvas, laid } = this, far = ([x, y, width, height]) =>
+    const { view, canvas, positions } = this, far = ([x, y, width, height]) =>
       Math.hypot(view.x + (x + width / 2) * view.scale - canvas.clientWidth / 2, view.y + (y + height / 2) * view.scale - canvas.clientHeight / 2);
-    const known = this.selected.find((id) => laid.boxes[id]);
-    return known || Object.keys(laid.boxes).sort((a, b) => far(laid.boxes[a]) - far(laid.boxes[b]))[0];
+    const known = this.selected.find((id) => positions.boxes[id]);
+    return known || Object.keys(positions.boxes).sort((a, b) => far(positions.boxes[a]) - far(positions.boxes[b]))[0];
   }
   // Lay out and draw what is unfolded; `anchor` stays where it is on the screen. One layout at a time.
   redraw(anchor) {
     this.queue = this.queue.then(async () => {
-      const before = anchor && this.laid.boxes[anchor], hadFocus = document.activeElement && document.activeElement.closest && document.activeElement.closest(".box");
+      const before = anchor && this.positions.boxes[anchor], hadFocus = document.activeElement && document.activeElement.closest && document.activeElement.closest(".box");
       const focus = hadFocus && this.svg.contains(hadFocus) ? hadFocus.dataset.id : null;
       const state = copyOf(this.state); // a key may change it meanwhile
-      this.laid = await this.layout(state);
+      this.positions = await this.layout(state);
       this.measure();
-      const now = anchor && this.laid.boxes[anchor];
-      this.svg.replaceChildren(svgElement(drawing(this.index, state, this.laid)));
+      const now = anchor && this.positions.boxes[anchor];
+      this.svg.replaceChildren(svgElement(drawing(this.index, state, this.positions)));
       if (before && now) {
         this.view.x += (before[0] - now[0]) * this.view.scale;
         this.view.y += (before[1] - now[1]) * this.view.scale;
@@ -98,20 +98,20 @@ class Pane {
   }
   async select(ids, { reveal: bring = false, quiet = false } = {}) {
     const known = (Array.isArray(ids) ? ids : [ids]).filter((id) => this.index.boxes.has(id));
-    if (bring && known.some((id) => !this.laid.boxes[id])) {
+    if (bring && known.some((id) => !this.positions.boxes[id])) {
       for (const id of known) reveal(this.index, this.state, id);
       await this.redraw();
     }
     this.selected = known.map((id) => framed(this.index, this.state, id));
     this.settle();
-    if (bring && known.length) this.view.bring(this.laid.boxes[this.selected[0]]);
+    if (bring && known.length) this.view.bring(this.positions.boxes[this.selected[0]]);
     this.source.mark(known.map((id) => this.index.boxes.get(id)));
     this.app.selected(this, known, quiet);
   }
   // Bring a box into the middle, with as much of what it stands in as fits across.
   centre(id) {
-    const { view, canvas, laid } = this, outer = [id, ...ancestors(this.index, id).map((box) => box.id)];
-    const places = outer.map((each) => laid.boxes[each]).filter(Boolean), room = (canvas.clientWidth - 8) / Math.max(view.scale, READABLE);
+    const { view, canvas, positions } = this, outer = [id, ...ancestors(this.index, id).map((box) => box.id)];
+    const places = outer.map((each) => positions.boxes[each]).filter(Boolean), room = (canvas.clientWidth - 8) / Math.max(view.scale, READABLE);
     const [x, , width] = places.filter((place) => place[2] <= room).pop() || places[0], [, y, , height] = places[0];
     view.centre([x, y, width, height]);
   }
@@ -144,7 +144,7 @@ class Pane {
   unfoldAll() {
     const anchor = this.anchor();
     this.state = { ...this.state, ...unfoldedAll(this.index.scene, this.state.without) };
-    return this.redraw(anchor).then(() => this.view.readable(this.laid.boxes[anchor]));
+    return this.redraw(anchor).then(() => this.view.readable(this.positions.boxes[anchor]));
   }
   clicked(event) {
     if (this.view.moved) return;
@@ -172,9 +172,9 @@ class Pane {
   // Select the nearest box in a direction: of those beside it, or from an unfolded box what is in it.
   go(id, [dx, dy]) {
     const middle = ([x, y, width, height]) => [x + width / 2, y + height / 2];
-    const start = this.laid.boxes[id], [x, y] = this.state.open.has(id) ? [start[0] + start[2] / 2, start[1]] : middle(start);
+    const start = this.positions.boxes[id], [x, y] = this.state.open.has(id) ? [start[0] + start[2] / 2, start[1]] : middle(start);
     let best = null, least = Infinity;
-    for (const [other, place] of Object.entries(this.laid.boxes)) {
+    for (const [other, place] of Object.entries(this.positions.boxes)) {
       if (other === id) continue;
       const [ox, oy] = this.state.open.has(other) ? [place[0] + place[2] / 2, place[1] + 12] : middle(place);
       const along = (ox - x) * dx + (oy - y) * dy, across = Math.abs((ox - x) * dy) + Math.abs((oy - y) * dx);
@@ -183,7 +183,7 @@ class Pane {
     }
     if (best === null) return;
     this.select([best]).then(() => {
-      this.view.bring(this.laid.boxes[best]);
+      this.view.bring(this.positions.boxes[best]);
       this.focus(best);
     });
   }

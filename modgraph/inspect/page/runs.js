@@ -34,9 +34,9 @@ class RunCharts {
   }
   // What the controls choose, and the records of the table's rows.
   describe() {
-    const { data, form } = this, form_data = new FormData(form), chosen = Object.fromEntries(form_data);
+    const { data, form } = this, fields = new FormData(form), chosen = Object.fromEntries(fields);
     const { runs, displayed: first, ...table } = data.tables[chosen.table ?? 0], { curve = "", over, x = "", y = "", colour } = chosen;
-    const displayed = form_data.getAll("row").map((row) => table.rows[row]), dot = curve.indexOf(".");
+    const displayed = fields.getAll("row").map((row) => table.rows[row]), dot = curve.indexOf(".");
     const records = table.rows.flatMap((row, at) => runs[at].map((run) => ({ row, ...data.records[run] })));
     const scale = (axis, name) => ({ [`log_${axis}`]: name in chosen, [`${axis}_scale`]: data.scales[name in chosen ? "log" : "linear"] });
     const text = (name) => form.elements[name].selectedOptions[0]?.text ?? "";

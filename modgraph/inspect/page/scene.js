@@ -123,7 +123,7 @@ function standIns(scene, state) {
   return { standsFor, alike };
 }
 
-// The rooms that a box stands in, outer ones first, each laid out by itself: in an unfolded route, the route, and in it
+// The rooms that a box stands in, outer ones first, each with a layout of its own: in an unfolded route, the route, and in it
 // the router or the pool.
 function roomsOf(index, state, id) {
   const path = ancestors(index, id).reverse().filter((box) => state.open.has(box.id));

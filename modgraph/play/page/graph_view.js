@@ -2,7 +2,7 @@
 
 const { annotate, firstState, indexed, panelOf, overviewOf } = globalThis;
 const FIRST_BOXES = 60; // boxes unfolded at first, approximately, as long as they can be read
-const NOTHING = { scene: { name: "", boxes: [], edges: [] }, sources: [], state: { open: [], all: [] }, laid: { width: 1, height: 1, boxes: {}, edges: [] } };
+const NOTHING = { scene: { name: "", boxes: [], edges: [] }, sources: [], state: { open: [], all: [] }, positions: { width: 1, height: 1, boxes: {}, edges: [] } };
 let layouts = null;
 
 // The layout library, which works in a worker of its own.
@@ -12,9 +12,9 @@ function startLayouts() {
   const worker = new Worker("page/layouts.js"), waiting = new Map();
   let count = 0;
   const refuse = (id, reason) => waiting.get(id).reject(new Error(reason));
-  worker.addEventListener("message", ({ data: { id, laid, error } }) => {
+  worker.addEventListener("message", ({ data: { id, positions, error } }) => {
     if (error) refuse(id, error);
-    else waiting.get(id).resolve(laid);
+    else waiting.get(id).resolve(positions);
     waiting.delete(id);
   });
   worker.addEventListener("error", () => {

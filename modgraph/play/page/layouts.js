@@ -5,5 +5,5 @@ importScripts("elk.js");
 const elk = new ELK();
 
 self.addEventListener("message", ({ data: { id, graph } }) => {
-  elk.layout(graph).then((laid) => self.postMessage({ id, laid }), (error) => self.postMessage({ id, error: String(error.message ?? error) }));
+  elk.layout(graph).then((positions) => self.postMessage({ id, positions }), (error) => self.postMessage({ id, error: String(error.message ?? error) }));
 });

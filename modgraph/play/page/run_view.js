@@ -1,4 +1,4 @@
-// A trained model beside its spec: the page of its run, in a frame of its own. It is loaded when the visitor opens it.
+// A trained model next to its spec: the page of its run, in a frame of its own. It is loaded when the visitor opens it.
 
 const { element } = globalThis;
 const KEPT = "This run was trained from this text.";

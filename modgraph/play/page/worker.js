@@ -1,6 +1,6 @@
 // Runs modgraph in the browser: loads Python, unpacks the packages, and answers the messages of the page one by one.
 // modgraph/play/service.py says what the messages are. All files come from the folder of the playground.
-// The worker that answers requests beside another (connection.js) loads nothing before `modgraph/start`.
+// The worker that answers requests (connection.js) loads nothing before `modgraph/start`.
 
 import { ANSWERS } from "./connection.js";
 import { Queue } from "./queue.js";

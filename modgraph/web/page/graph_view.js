@@ -1,4 +1,4 @@
-// The folded graph beside the model: its pools show what each module does, a click on one selects its route.
+// The folded graph next to the model: its pools show what each module does, a click on one selects its route.
 
 import { colourOf } from "./colours.js";
 import { load } from "./libraries.js";
@@ -24,7 +24,7 @@ export class GraphView {
   // Draw it anew where everything is.
   draw() {
     const { pane } = this, focus = document.activeElement?.closest?.(".box")?.dataset.id;
-    pane.svg.replaceChildren(svgElement(drawing(pane.index, pane.state, pane.laid)));
+    pane.svg.replaceChildren(svgElement(drawing(pane.index, pane.state, pane.positions)));
     pane.view.show(true);
     pane.settle();
     if (focus) pane.focus(focus);
@@ -52,7 +52,7 @@ export class GraphView {
   }
   select(route) {
     this.quiet = true;
-    const shown = [route.node, route.pool].filter((id) => this.pane.laid.boxes[id]);
+    const shown = [route.node, route.pool].filter((id) => this.pane.positions.boxes[id]);
     return this.pane.select(shown.length ? shown : [route.node], { reveal: true }).finally(() => (this.quiet = false));
   }
   // ------------------------------------------------------------ what a pane asks of its page
