@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.choice import Records, TokenChoice
-from modgraph.nn.grouped import can_read
 from modgraph.nn.padding import apply_mask
 from modgraph.nn.pool import Pool
 
@@ -36,17 +35,7 @@ class ChoiceRoute(nn.Module):
 class ChoiceGrouped(ChoiceRoute):
     """Sorts edges by module, runs each module once on its slice, and adds the results: fast forwards and backwards."""
 
-    def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, mask: Tensor | None = None
-    ) -> tuple[Tensor, ...]:
-        if type(router) is TokenChoice and not router.record_choice and is_one_token(tokens, pool):
-            weights, _, choice = others
-            return (run_token(tokens, weights, choice, pool),)
-        return super().forward(tokens, pool, router, *others, mask=mask)
-
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
-        if is_one_token(tokens, pool):
-            return run_token(tokens, records.gates, records.choice, pool)
         tokens_S, gates_SM, choice_SM = flat(tokens, records.gates, records.choice)
         edge_SM = choice_SM != 0
         module_E, token_E, counts_M, is_edge_E = find_edges(edge_SM, tokens_S, pool, router)
@@ -54,21 +43,6 @@ class ChoiceGrouped(ChoiceRoute):
         weight = apply_mask(gates_SM.flatten().index_select(0, token_E * len(pool) + module_E), is_edge_E)
         found = sum_edges(values, weight, token_E, tokens_S.shape[0])
         return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
-
-
-def is_one_token(tokens: Tensor, pool: Pool) -> bool:
-    """Whether there is one token in all, whose modules can run without sorting."""
-    return pool.runs_single and can_read(tokens) and tokens.shape[: tokens.dim() - pool.rank].numel() == 1
-
-
-def run_token(token: Tensor, gates: Tensor, choice: Tensor, pool: Pool) -> Tensor:
-    """The sum of the messages to one token [1, ..., message]: [1, ..., result]. Gates and choice are [1, ..., M]."""
-    outer = token.shape[: token.dim() - pool.rank]
-    token_1, weights = token.flatten(0, len(outer) - 1), gates.flatten().tolist()
-    parts = [pool.expert(j)(token_1) * weights[j] for j, each in enumerate(choice.flatten().tolist()) if each]
-    found = sum(parts[1:], parts[0]) if parts else torch.zeros_like(pool.expert(0)(token_1))
-    result: Tensor = found.reshape(*outer, *found.shape[1:])
-    return result
 
 
 Edges = tuple[Tensor, Tensor, Tensor, Tensor | None]  # modules and tokens [E], counts by module [M], masks [E]

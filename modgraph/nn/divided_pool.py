@@ -26,8 +26,6 @@ class DividedPool(Pool):
     the results for its own tokens, and each module runs once on the messages of all, in the order of the processes.
     """
 
-    runs_single = False
-
     def __init__(self, own: Pool, places: Sequence[range], group: Group, unlike: bool) -> None:
         super().__init__((), own._modules.get("shared"), own.rank, own.result_rank)
         self.places, self.group, self.unlike = places, group, unlike

@@ -57,7 +57,7 @@ class DotProductAttention(nn.Module):
     def forward(self, *operands: Tensor, mask: tuple[Tensor | None, ...] = ()) -> Tensor:
         """Operands have the axes of the equation behind any outer ones; `mask` has the padding mask of each."""
         if self.is_plain and not mask and self._have_batch(operands):
-            return self._attend_by_head(*operands)
+            return self.attend_by_head(*operands)
         given = dict(zip(self.letters, operands, strict=True))
         outer = max(x.dim() - len(self.letters[name]) for name, x in given.items())
         q, k = ([self._arrange(given[each], each, outer) for each in names if each in given] for names in PAIRS)
@@ -90,7 +90,7 @@ class DotProductAttention(nn.Module):
         """Whether all operands have one outer axis."""
         return all(x.dim() == 1 + len(own) for x, own in zip(operands, self.letters.values(), strict=True))
 
-    def _attend_by_head(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    def attend_by_head(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend where queries have all heads, keys and values all or those that they share, and a mask none."""
         q, k, v = (
             x.permute(0, *(1 + at for at in self.places[name][0]))

@@ -17,10 +17,7 @@ class Pool(nn.Module):
     """M modules, named 0, 1, …; `shared` registers the weights that they share.
 
     `rank` is the number of axes of a message, `result_rank` that of a result. The axis of modules stands before them.
-    `runs_single` says that one of its modules can run by itself as fast as among others.
     """
-
-    runs_single = True
 
     def __init__(
         self, experts: Iterable[nn.Module], shared: nn.Module | None = None, rank: int = 1, result_rank: int = 1

@@ -90,6 +90,7 @@ def agree(model: Model) -> None:
     for label in parts[0]:  # what only training decides is gone
         together = torch.cat([each[label] for each in parts], 1)
         assert torch.equal(together, choices[label]), f"{label} chooses otherwise"
+    agree_token_by_token(step, tokens[:1], {name: each[:1] for name, each in given.items()})
     lengths = 7, 1, 4
     first = step(tokens[:, :7], lengths=lengths, others=given)
     rest = torch.stack([tokens[row, length : length + 5] for row, length in enumerate(lengths)])
@@ -103,6 +104,22 @@ def agree(model: Model) -> None:
         for at, row in enumerate(kept):
             place = lengths[row] + 4
             torch.testing.assert_close(third.outputs[name][at, 0], expected[row, place], rtol=1e-4, atol=1e-5)
+
+
+def agree_token_by_token(step: Stepwise, tokens: Tensor, given: dict[str, Tensor]) -> None:
+    """One token of one example, on arrays, gives what the plan for any number of them gives."""
+    cache = step(tokens[:, :5], others=given).cache
+    for at in range(5, tokens.shape[1]):
+        token = tokens[:, at : at + 1]
+        found = step(token, cache, routing=True, others=given)
+        batch = {step.tokens: token, **given, **cache.values}
+        for got, expected in zip(
+            (found.outputs, found.cache.values, found.routing), step.plans[True].run(batch), strict=True
+        ):
+            assert got.keys() == expected.keys()
+            for name in got:
+                torch.testing.assert_close(got[name], expected[name], rtol=1e-4, atol=1e-5)
+        cache = found.cache
 
 
 @pytest.mark.some(6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
@@ -48,12 +48,6 @@ class Instance(Namespace, metaclass=_Pickled):
         if self.training not in self._plans:
             self._plans[self.training] = plan_for(self.steps.steps, self.steps.values, self.training)
         return self._plans[self.training]
-
-    def simplify(self, find_function: Callable[[Any], Callable[..., Any]]) -> None:
-        """Run other functions of the same values in inference."""
-        assert self.steps is not None, "an instance is changed before it is compiled"
-        plan = plan_for(self.steps.steps, self.steps.values, training=False)
-        self._plans[False] = plan.with_computes(lambda step: find_function(step.compute))
 
 
 def class_of(definition: str, number: int) -> type[Instance]:

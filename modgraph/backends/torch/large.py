@@ -21,8 +21,6 @@ class LargePool(StoredPool):
     these.
     """
 
-    runs_single = False
-
     storage = Namespace
     holder = EACH
     sparse = False

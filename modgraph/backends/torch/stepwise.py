@@ -10,12 +10,12 @@ import torch
 from modgraph_runtime.steps import count_lengths
 from torch import Tensor
 
-from modgraph.backends.torch.instance import Instance
 from modgraph.backends.torch.model import Model, ids
+from modgraph.backends.torch.one_token import TokenPlan, can_run_arrays, plan_one_token
 from modgraph.backends.torch.plan import all_steps, plan_for
-from modgraph.backends.torch.quick import find_quick_function
 from modgraph.backends.torch.run import Plan
 from modgraph.backends.torch.stored import list_stored
+from modgraph.frozen import replace_fields
 from modgraph.passes import STEPWISE, TRAINING, apply_passes, optimise
 from modgraph.passes.cache_names import is_cache, list_extents
 from modgraph.passes.incremental import Incremental, find_tokens
@@ -50,7 +50,7 @@ class Step:
 class StepPlan:
     """A plan with the names of its arguments, and of its results: outputs, caches, then records of routers."""
 
-    plan: Plan
+    plan: Plan | TokenPlan
     arguments: tuple[str, ...]
     outputs: tuple[str, ...]
     caches: tuple[str, ...]
@@ -80,28 +80,41 @@ class Stepwise:
         self.axis, self.along = found.axis, type_.shape[found.axis].name
         with torch.device("meta"):
             self.model = Model(graph, optimise(graph, TRAINING))
+        self.addresses: list[int] = []  # of the weights, which stay in memory as long as they are shared
+        self.of_token: dict[bool, StepPlan] = {}  # by whether there are records, of these weights
         self.share_weights(model)
         inputs = graph.input_types.items()
         self.caches = {name: type_ for name, type_ in inputs if is_cache(name)}
         self.needed = {name: type_ for name, type_ in inputs if type_.dtype != "length"}
         self.plans = {routing: self._plan(routing) for routing in (False, True)}
-        for module in self.model.modules():
-            if isinstance(module, Instance) and module.steps is not None:
-                module.simplify(find_quick_function)
         self.windows = list_extents(graph)
         shapes = ((name, at, axis) for name, type_ in self.caches.items() for at, axis in enumerate(type_.shape, 1))
         self.growing = [(name, at, axis.name) for name, at, axis in shapes if axis.is_padded]
         self.lengths = {name: type_.of for name, type_ in inputs if type_.dtype == "length"}
 
     def share_weights(self, model: Model) -> None:
-        """Take the weights of the model, or of another of the same graph."""
-        known = model.state_dict()
+        """Take the weights of the model, or of another of the same graph. Those that it shares already need nothing."""
+        model.settle()
+        addresses = [each.data_ptr() for each in (*model.parameters(), *model.buffers())]
+        if addresses == self.addresses:
+            return
+        self.addresses, known = addresses, model.state_dict()
         self.model.load_state_dict({name: known[name] for name in self.model.state_dict()}, assign=True)
         stored = {each.name: each.weight for each in list_stored(model)}
         for each in list_stored(self.model):
             if each.name in stored:  # its rows above were copied
                 each.array.home.register_parameter(each.array.name, stored[each.name])
         self.model.eval()
+        self.of_token = {}
+
+    def plan_for_token(self, routing: bool) -> StepPlan:
+        """The plan for one token, of these weights; the plan for any number if it cannot run on arrays."""
+        if routing not in self.of_token:
+            known = self.plans[routing]
+            if isinstance(known.plan, Plan) and can_run_arrays(self.model):
+                known = replace_fields(known, plan=plan_one_token(known.plan))
+            self.of_token[routing] = known
+        return self.of_token[routing]
 
     def begin(self, examples: int) -> Cache:
         """The cache before the first token."""
@@ -139,7 +152,9 @@ class Stepwise:
         places = {along: cache.values[name].shape[at] for name, at, along in self.growing}
         if any(count != places for along, places in {self.along: size, **places}.items() for count in known[along]):
             batch |= {name: torch.tensor(known[of], device=tokens.device) for name, of in self.lengths.items()}
-        plan = self.plans[routing]
+        is_one = size == 1 == len(tokens) and not self.lengths.keys() & batch.keys()
+        is_one = is_one and not torch.is_autocast_enabled(tokens.device.type)
+        plan = self.plan_for_token(routing) if is_one else self.plans[routing]
         outputs, caches, records = plan.run(batch)
         return Step(outputs, records, Cache(caches, counts, self))
 
@@ -161,7 +176,6 @@ class Stepwise:
         records = computed.records() if routing else {}
         ends = (*outputs.values(), *caches.values(), *records.values())
         plan = plan_for([*all_steps(self.model.steps)], ends, training=False)
-        plan = plan.with_computes(lambda step: find_quick_function(step.compute))
         return StepPlan(
             plan, tuple(each.node for each in plan.arguments), tuple(outputs), tuple(caches), tuple(records)
         )

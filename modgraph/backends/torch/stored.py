@@ -35,8 +35,6 @@ class StoredPool(CompiledPool):
     `named` is the absolute name of the pool, `arrays` are the weights by their path in a module.
     """
 
-    runs_single = False
-
     storage: ClassVar[type[Namespace]] = Storage
     holder: ClassVar[str] = "stored"
 

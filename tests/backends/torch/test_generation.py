@@ -12,6 +12,7 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.generation import Generator
 from modgraph.backends.torch.sampling import Sampler
+from modgraph.backends.torch.stepwise import Stepwise
 from modgraph.diagnostics import ModgraphError
 
 ROOT = Path(__file__).parents[3]
@@ -49,6 +50,33 @@ def test_it_follows_weights_that_change_between_two_calls() -> None:
         model.load_state_dict(other.state_dict(), assign=seed == 4)
         assert model.generate([[5, 6]], tokens=6) == [write_on(model, [5, 6], 6)]
     assert model.double().generate([[5, 6]], tokens=6) == [write_on(model, [5, 6], 6)]
+
+
+def test_a_cache_stays_what_it_was_however_often_it_is_continued(model: Model) -> None:
+    step = Stepwise(model)
+    first = step(torch.tensor([[5, 6]])).cache
+    kept = {name: each.clone() for name, each in first.values.items()}
+    ways = [[7, 8, 9, 1], [9, 8, 7], [7, 8, 9, 1]]
+    caches, found = [first] * len(ways), [list[torch.Tensor]() for _ in ways]
+    for at in range(4):  # they take turns
+        for way, tokens in enumerate(ways):
+            if at < len(tokens):
+                after = step(torch.tensor([[tokens[at]]]), caches[way])
+                caches[way] = after.cache
+                found[way].append(after.outputs["logits"])
+    assert all(torch.equal(each, kept[name]) for name, each in first.values.items())
+    for tokens, each in zip(ways, found, strict=True):
+        with torch.no_grad():
+            expected = model(torch.tensor([[5, 6, *tokens]]))[:, 2:]
+        torch.testing.assert_close(torch.cat(each, 1), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_it_follows_the_precision_of_autocast(model: Model) -> None:
+    step = Stepwise(model)
+    cache = step(torch.tensor([[5, 6]])).cache
+    with torch.autocast("cpu", torch.bfloat16):
+        assert step(torch.tensor([[7]]), cache).outputs["logits"].dtype is torch.bfloat16
+    assert step(torch.tensor([[7]]), cache).outputs["logits"].dtype is torch.float32
 
 
 def test_a_sequence_ends_before_a_stop_token_and_the_others_go_on(model: Model) -> None:
