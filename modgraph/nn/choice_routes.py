@@ -62,10 +62,15 @@ def find_edges(edge_SM: Tensor, tokens_S: Tensor, pool: Pool, router: Any) -> Ed
         size: Any = counts_M.sum().item()
         module_E, token_E = edge_SM.t().nonzero_static(size=size).unbind(1)
         return module_E, token_E, counts_M, None
-    if type(router) is TokenChoice and router.k < len(pool):
+    if has_k_edges(router, pool):
         return find_k_edges(edge_SM, router.k)
     module_E, token_E = edge_SM.t().nonzero().unbind(1)
     return module_E, token_E, edge_SM.sum(0), None
+
+
+def has_k_edges(router: Any, pool: Any) -> bool:
+    """Whether a token has at most k edges, fewer than there are modules."""
+    return type(router) is TokenChoice and router.k < len(pool)
 
 
 def find_k_edges(edge_SM: Tensor, k: int) -> Edges:
@@ -94,9 +99,13 @@ class ChoicePerModule(ChoiceRoute):
     """
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
-        return route_by_choice(
-            tokens, records.gates, records.choice, pool.experts() if isinstance(pool, Pool) else pool
-        )
+        modules = pool.experts() if isinstance(pool, Pool) else pool
+        if not (torch.compiler.is_exporting() and has_k_edges(router, pool)):
+            return route_by_choice(tokens, records.gates, records.choice, modules)
+        tokens_S, gates_SM, choice_SM = flat(tokens, records.gates, records.choice)
+        values, weight, _ = send_by_choice(tokens_S, gates_SM, choice_SM, modules)
+        found = sum_k_edges(values, weight, choice_SM != 0, router.k)
+        return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
 
 
 class ChoiceGathered(ChoiceRoute):
@@ -143,11 +152,16 @@ def route_by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> T
     x [..., message], gates and choice [..., M] give [..., result].
     """
     x_S, gates_SM, choice_SM = flat(x, gates, choice)
+    found = sum_edges(*send_by_choice(x_S, gates_SM, choice_SM, modules), x_S.shape[0])
+    return found.reshape(*gates.shape[:-1], *found.shape[1:])
+
+
+def send_by_choice(x_S: Tensor, gates_SM: Tensor, choice_SM: Tensor, modules: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The messages [E, result] of modules to tokens that chose them, their weights and tokens [E], sorted by module."""
     tokens_of = [choice_SM[:, j].nonzero().squeeze(1) for j in range(len(modules))]
     values = torch.cat([modules[j](x_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
     weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
-    found = sum_edges(values, weight, torch.cat(tokens_of), x_S.shape[0])
-    return found.reshape(*gates.shape[:-1], *found.shape[1:])
+    return values, weight, torch.cat(tokens_of)
 
 
 def sum_edges(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) -> Tensor:
@@ -155,6 +169,20 @@ def sum_edges(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) 
     weighted = values_E.flatten(1) * weight_E.unsqueeze(-1)
     total = weighted.new_zeros(tokens, weighted.shape[1]).index_add(0, token_E, weighted)
     return total.reshape(-1, *values_E.shape[1:])
+
+
+def sum_k_edges(values_E: Tensor, weight_E: Tensor, edge_SM: Tensor, k: int) -> Tensor:
+    """`sum_edges` of edges sorted by module, where a token has at most k: [S, result], by index.
+
+    ONNX Runtime gathers rows on all threads; it adds to rows on one.
+    """
+    weighted = values_E.flatten(1) * weight_E.unsqueeze(-1)
+    weighted = torch.cat((weighted, weighted.new_zeros(1, weighted.shape[1])))
+    place_SM = edge_SM.t().long().flatten().cumsum(0).reshape(edge_SM.shape[1], -1).t()
+    last = torch.where(edge_SM, place_SM - 1, values_E.shape[0])
+    place_SK = last.topk(k, largest=False).values
+    found = weighted.index_select(0, place_SK.flatten()).reshape(-1, k, weighted.shape[1]).sum(1)
+    return found.reshape(-1, *values_E.shape[1:])
 
 
 def flat(tokens: Tensor, gates: Tensor, choice: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -79,11 +79,18 @@ def route_by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> T
     x [..., message], gates and choice [..., M] give [..., result].
     """
     x_S, gates_SM, choice_SM = flat(x, gates, choice)
+    found = sum_edges(*send_by_choice(x_S, gates_SM, choice_SM, modules), x_S.shape[0])
+    return found.reshape(*gates.shape[:-1], *found.shape[1:])
+
+
+def send_by_choice(
+    x_S: Tensor, gates_SM: Tensor, choice_SM: Tensor, modules: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The messages [E, result] of modules to tokens that chose them, their weights and tokens [E], sorted by module."""
     tokens_of = [choice_SM[:, j].nonzero().squeeze(1) for j in range(len(modules))]
     values = torch.cat([modules[j](x_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
     weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
-    found = sum_edges(values, weight, torch.cat(tokens_of), x_S.shape[0])
-    return found.reshape(*gates.shape[:-1], *found.shape[1:])
+    return (values, weight, torch.cat(tokens_of))
 
 
 def sum_edges(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) -> Tensor:
