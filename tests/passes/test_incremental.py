@@ -44,6 +44,7 @@ TEXTS = {
     "mask without positions": "k = x -> rename(time='key') w = (x, k) -> contract "
     "ok = (x -> positions(axis=time)) >= (k -> positions(axis=key)) "
     "y = k by ((w, ok) -> masked_softmax(axis=key)) over key",
+    "numbers without axes": "weight a: float = uniform(2) weight b: float = uniform(2) y = x * (a * b + exp(a))",
     "one round": ROUNDS.replace("0..2", "0..1"),
     "rounds from zero": f"u = x {ROUNDS.replace('= x {', '{ h = h + u')}",
     "rounds": ROUNDS,

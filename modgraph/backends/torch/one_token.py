@@ -113,10 +113,15 @@ class _Writer:
     def find(self, value: int, as_array: bool) -> int:
         """The number of a value as an array or a tensor; an instruction converts it, once."""
         if (value, as_array) not in self.known:
-            convert = torch.from_numpy if not as_array else Tensor.numpy if value in self.floats else to_array
+            convert = to_tensor if not as_array else Tensor.numpy if value in self.floats else to_array
             self.instructions.append(Instruction(convert, (self.known[value, not as_array],)))
             self.known[value, as_array], self.size = self.size, self.size + 1
         return self.known[value, as_array]
+
+
+def to_tensor(x: Any) -> Tensor:
+    """A tensor in the memory of an array; numpy gives a number where no axis is left."""
+    return torch.from_numpy(np.asarray(x))
 
 
 def to_array(x: Tensor) -> Array:
