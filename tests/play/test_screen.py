@@ -24,6 +24,15 @@ pytestmark = pytest.mark.skipif(not modgraph_web.available(), reason="modgraph-w
 browser = pytest.fixture(started, scope="module")
 FOCUSED = "(({ dataset, role, tagName }) => dataset.do || role || tagName)(document.activeElement)"
 TABS = ("graph", "costs", "text", "difference", "run", "help", "tour")
+ENDED_WHILE_ASKED = """
+async (reason) => {
+  const { connection, results } = playground, [first] = connection.workers;
+  connection.answering = { postMessage() {} }; // asked, it ends before it answers
+  results.changed();
+  await new Promise((resolve) => setTimeout(resolve));
+  connection.failed(first, reason);
+}
+"""
 HOSTILE = "</script><img src=http://elsewhere.test/x onerror=window.hurt=1><script>window.hurt=1</script>"
 
 
@@ -52,6 +61,13 @@ def link(work: Any) -> str:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(json.dumps(work).encode()) + packer.flush()
     return "#work=" + urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def copy_link(page: Page) -> str:
+    page.evaluate("playground.status.say('')")
+    page.locator("[data-do=link]").click()
+    expect(page.locator(".status")).to_contain_text("link")
+    return str(page.evaluate("location.href"))
 
 
 def work(files: dict[str, str], **values: str) -> dict[str, Any]:
@@ -131,13 +147,14 @@ def test_results_wait_for_what_the_editor_asks(page: Page) -> None:
     assert found == ["textDocument/completion", "textDocument/didClose", "modgraph/diff", "modgraph/graph"]
 
 
-def test_one_worker_answers_if_a_second_cannot_start(browser: Browser, address: str) -> None:
+def test_the_first_worker_answers_what_the_second_leaves(browser: Browser, address: str) -> None:
     with opened_screen(browser, address) as page:
         page.wait_for_function("() => playground.connection.answering === playground.connection.workers[1]")
-        page.evaluate("{ const { connection } = playground; connection.answering = connection.workers[0]; }")
+        page.evaluate(HOLD)
+        page.evaluate("playground.work.set('width', '6')")
+        page.wait_for_function("() => playground.results.isRunning")
         page.evaluate("playground.connection.failed(playground.connection.workers[1], 'out of memory')")
         expect(page.locator(".notice")).to_contain_text("out of memory")
-        page.evaluate("playground.work.set('width', '6')")
         expect(page.locator("#view-graph")).to_contain_text("linear(width=6)")
 
 
@@ -245,9 +262,7 @@ def test_the_text_after_a_pass_is_that_of_show(page: Page, tmp_path: Path) -> No
 
 def test_a_link_holds_files_and_parameters(browser: Browser, address: str, page: Page) -> None:
     put(page, {"other.mod": SPEC.replace("small", "other"), "own.yaml": "train: {epochs: 2}\n"}, width="9")
-    page.locator("[data-do=link]").click()
-    expect(page.locator(".status")).to_contain_text("link")
-    whole = page.evaluate("location.href")
+    whole = copy_link(page)
     with opened_screen(browser, whole) as again:
         again.wait_for_selector("#view-graph[data-state=current]")
         expect(again.locator(".files [role=tab]")).to_have_count(2)
@@ -258,9 +273,7 @@ def test_a_link_holds_the_pinned_state(browser: Browser, address: str, page: Pag
     page.locator("[data-do=pin]").click()
     page.wait_for_selector("[data-do=pin][aria-pressed=true]")
     page.locator("input[type=range][data-name=width]").fill("5")
-    page.locator("[data-do=link]").click()
-    expect(page.locator(".status")).to_contain_text("link")
-    with opened_screen(browser, page.evaluate("location.href")) as again:
+    with opened_screen(browser, copy_link(page)) as again:
         expect(again.locator("[data-do=pin]")).to_have_attribute("aria-pressed", "true")
         show(again, "costs")
         expect(again.locator(".costs .more").first).to_have_text(f" +{modgraph_cost(5) - modgraph_cost(4)}")
@@ -399,8 +412,11 @@ def test_the_work_outlives_a_reload_and_needs_no_storage(browser: Browser, addre
 def test_a_worker_that_ends_is_started_again_and_no_text_is_lost(page: Page) -> None:
     go(page, "relu")
     page.keyboard.type(" -> tanh")
-    page.evaluate("playground.connection.fail('out of memory')")
+    page.evaluate(f"({ENDED_WHILE_ASKED})('out of memory')")
     expect(page.locator(".notice")).to_contain_text("out of memory")
+    expect(page.locator("#view-graph .note")).to_contain_text("the engine has ended: out of memory")
+    asked = page.evaluate("playground.ask('cost').catch(({ message }) => message)")
+    assert asked == "the engine has ended: out of memory", "a later request is answered too"
     page.locator(".notice button", has_text="Start it again").click()
     page.wait_for_selector("[data-state=ready]")
     expect(page.locator("#view-graph")).to_contain_text("tanh")

@@ -30,7 +30,7 @@ class App {
     Object.assign(this, { entries: [...runs, ...entries], words, steps, home, work: new Work(), messages: new Map(), word: "", status: new Status(() => this.restart()) });
     this.first = opened ?? entries.find(({ title }) => title === FIRST) ?? entries[0];
     this.start = opened ? opened.files[opened.open] : "";
-    this.connection = new Connection("page/worker.js", { fail: (reason) => this.status.fail(reason), warn: (reason) => this.status.warn(reason) });
+    this.connection = new Connection("page/worker.js", { fail: (reason) => this.fail(reason), warn: (reason) => this.status.warn(reason) });
     this.client = this.connect();
     const language = languageOf(words);
     this.editor = new Editor(find(".editor"), {
@@ -58,7 +58,6 @@ class App {
       notificationHandlers: {
         "modgraph/progress": (_, { what, loaded, total }) => status.progress(what, loaded, total),
         "modgraph/ready": (_, { seconds }) => this.ready(seconds),
-        "modgraph/failed": (_, { message }) => status.fail(message),
       },
     });
     return client;
@@ -67,8 +66,12 @@ class App {
     this.connection.start();
     this.client.connect(this.connection);
   }
-  restart() {
+  // The engine has ended: nothing is asked until it is started again.
+  fail(reason) {
     this.results.isReady = false;
+    this.status.fail(reason);
+  }
+  restart() {
     this.client.disconnect();
     this.begin();
   }

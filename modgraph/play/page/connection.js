@@ -1,21 +1,22 @@
 // Two workers that run the front end, as one transport for the language client. Its messages are JSON-RPC texts.
 //
 // Both know all texts. The first checks each change and does nothing else, so that no key stroke waits; the second answers
-// requests. It starts after the first check; until it is ready, the first answers.
+// requests. It starts after the first check; until it is ready, and when it has ended, the first answers.
 
 export const CHECKS = "checks", ANSWERS = "answers"; // the names of both
+const FAULT = -32603; // the code of an answer that no worker gave
 const START = JSON.stringify({ jsonrpc: "2.0", method: "modgraph/start" });
 
 export class Connection {
   // `fail` hears why the engine has ended, `warn` why it goes on with one worker.
   constructor(address, { fail, warn }) {
-    Object.assign(this, { address, fail, warn, handlers: new Set(), workers: [], answering: null });
+    Object.assign(this, { address, fail, warn, handlers: new Set(), workers: [], answering: null, asked: new Map(), reason: "" });
   }
   // Start the workers, in the place of earlier ones. The texts are in the editors, so none is lost.
   start() {
     for (const worker of this.workers) worker.terminate();
     this.workers = [this.make(CHECKS), this.make(ANSWERS)];
-    Object.assign(this, { answering: this.workers[0], isAlone: true });
+    Object.assign(this, { answering: this.workers[0], isAlone: true, reason: "" });
   }
   make(name) {
     const worker = new Worker(this.address, { type: "module", name });
@@ -32,21 +33,43 @@ export class Connection {
       second?.postMessage(START);
     }
     if (worker === second && method === "modgraph/ready") this.answering = second;
-    if (worker === second && method === "modgraph/failed") this.failed(second, params.message);
-    if (worker === first || id !== undefined) this.handlers.forEach((handler) => handler(text));
+    if (method === "modgraph/failed") return this.failed(worker, params.message);
+    this.asked.delete(id);
+    if (worker === first || id !== undefined) this.hand(text);
   }
-  // A second worker that cannot start is done without: the first goes on to answer.
+  hand(text) {
+    this.handlers.forEach((handler) => handler(text));
+  }
+  // The second worker can be done without: the first answers in its place, also what has been asked.
   failed(worker, reason) {
-    if (worker === this.workers[0] || worker === this.answering) return this.fail(reason);
+    const [first] = this.workers;
+    if (worker === first) return this.end(reason);
     worker.terminate();
     this.workers.pop();
     this.warn(reason);
+    if (worker === this.answering) for (const text of this.asked.values()) first.postMessage(text);
+    this.answering = first;
+  }
+  // No worker answers any longer: requests that wait, and later ones, get the reason.
+  end(reason) {
+    for (const worker of this.workers) worker.terminate();
+    Object.assign(this, { workers: [], reason });
+    this.fail(reason);
+    for (const [id, text] of this.asked) this.refuse(id, JSON.parse(text).method);
+  }
+  // A pane gets the reason; the editor's requests get nothing, which is no error to it.
+  refuse(id, method) {
+    const error = { code: FAULT, message: `the engine has ended: ${this.reason}` };
+    this.asked.delete(id);
+    this.hand(JSON.stringify({ jsonrpc: "2.0", id, ...(method.startsWith("modgraph/") ? { error } : { result: null }) }));
   }
   // A request goes to the worker that answers, anything else to both.
   send(text) {
     const { id, method } = JSON.parse(text);
-    if (id !== undefined && method) this.answering.postMessage(text);
-    else for (const worker of this.workers) worker.postMessage(text);
+    if (id === undefined || !method) return this.workers.forEach((worker) => worker.postMessage(text));
+    if (this.reason) return setTimeout(() => this.refuse(id, method)); // the client knows of its request only after this
+    if (method !== "initialize") this.asked.set(id, text);
+    this.answering.postMessage(text);
   }
   subscribe(handler) {
     this.handlers.add(handler);

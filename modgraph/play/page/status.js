@@ -30,10 +30,9 @@ export class Status {
     document.body.dataset.state = "failed";
     this.say("not running");
     this.tell(`The engine has ended: ${reason}. The texts are kept.`, "Start it again", () => this.restart());
-    return true;
   }
   warn(reason) {
-    this.tell(`A second engine cannot start: ${reason}. Messages wait while results are computed.`);
+    this.tell(`The second engine has ended: ${reason}. From now on, messages wait while results are computed.`);
   }
   // Show a notice with a way out.
   tell(text, label, act) {
