@@ -59,6 +59,7 @@ const OPTIONS = {
   "elk.layered.nodePlacement.strategy": "BRANDES_KOEPF",
   "elk.layered.nodePlacement.bk.fixedAlignment": "BALANCED",
   "elk.layered.mergeEdges": "false",
+  "elk.layered.considerModelOrder.strategy": "NODES_AND_EDGES", // equals in the order of the source
 };
 
 const ROUTE_GAP = 40; // between the tokens, the router and the pool
