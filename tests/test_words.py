@@ -22,6 +22,16 @@ def test_a_word_that_the_glossary_replaces_is_found(tmp_path: Path) -> None:
     ]
 
 
+def test_a_word_in_javascript_is_found_but_in_texts_and_comments(tmp_path: Path) -> None:
+    (tmp_path / "modgraph").mkdir()
+    script = '// it was told\nconst told = "told", a = `shown\n`;\nfunction nameBeside() {} // beside\n'
+    (tmp_path / "modgraph/page.js").write_text(script)
+    assert [*find_words(tmp_path, ("modgraph",))] == [
+        "modgraph/page.js:2: told says 'told'",
+        "modgraph/page.js:4: nameBeside says 'beside'",
+    ]
+
+
 def test_words_are_parts_of_names() -> None:
     assert {"told", "chosen"} <= replaced_words()
     assert is_no_verb("_of_one")

@@ -1,4 +1,5 @@
-"""Finds words that the glossary replaces: in identifiers, in the names of files, and in messages.
+"""Finds words that the glossary replaces: in identifiers of Python and JavaScript, in the names of files, and
+in messages.
 
 python -m tests.words [FOLDER…]
 """
@@ -23,6 +24,11 @@ PARTICIPLES = {*IRREGULAR.split(), "shown", "chosen", "written"}
 BEFORE_NOUNS = "above across after along among at before behind below between by for in into of over through under"
 PREPOSITIONS = {*BEFORE_NOUNS.split(), "within", "without"}
 HELD_OUT = re.compile("held_out", re.IGNORECASE)  # the field's word for what is not trained on
+OF_BROWSERS = {"selected", "selection", "form"}  # the words of HTML
+IN_FILES = {"alike"}  # a key of pages that were written before
+TEXTS = re.compile(
+    r'"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|//[^\n]*|/\*.*?\*/|(?<=\()/(?:[^/\\\n]|\\.)+/', re.DOTALL
+)  # of JavaScript: strings, comments, patterns
 OF_TORCH = {"named_buffers", "named_children", "named_modules", "named_parameters"}
 
 
@@ -50,6 +56,13 @@ def identifiers(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
             case ast.alias(asname=str(name)):
                 yield name, node.lineno
+
+
+def identifiers_of_script(text: str) -> Iterator[tuple[str, int]]:
+    """The names in JavaScript, but for texts and comments, and `startsWith`."""
+    code = TEXTS.sub(lambda found: "\n" * found[0].count("\n"), text)
+    for line, each in enumerate(code.splitlines(), 1):
+        yield from ((name, line) for name in re.findall(r"[A-Za-z_$][\w$]*", each) if name != "startsWith")
 
 
 def messages(nodes: Sequence[ast.AST], path: Path) -> Iterator[tuple[str, int]]:
@@ -89,6 +102,10 @@ def find_words(root: Path, folders: tuple[str, ...] = FOLDERS) -> Iterator[str]:
             continue
         for word in sorted(replaced & {*split_name(path.stem)}):
             yield f"{place}: the file is called {word!r}"
+        if path.suffix in (".js", ".ts") and "vendor" not in path.parts:
+            for name, line in dict.fromkeys(identifiers_of_script(path.read_text())):
+                for word in sorted((replaced - OF_BROWSERS - IN_FILES).intersection(split_name(name))):
+                    yield f"{place}:{line}: {name} says {word!r}"
         if path.suffix != ".py" or path.parent.name == "golden":  # written by the compiler, with names of specs
             continue
         nodes = [*ast.walk(ast.parse(path.read_text()))]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from modgraph.trace.trace import Trace
     from modgraph.training.engine import Engine
 
+MOST_MEASURES = 5  # in a notebook's table of epochs
 CALIBRATION = 256  # training examples that scales of eight bits are fitted on
 
 
@@ -205,14 +206,25 @@ class Run(StoredRun):
         return self if data is None else self.with_data(InPython.from_splits(data), anew=True)
 
     def _repr_html_(self) -> str:
-        """Its metrics and its graph, as a notebook shows them. Raises `ModgraphError`."""
+        """Render its metrics and its graph for a notebook. Raises `ModgraphError`."""
         from modgraph.inspect.notebook import render, render_picture, render_table
         from modgraph.inspect.scene import scene_of
 
         ended = [{"metric": name, "value": value} for name, value in self.metrics.items()]
-        history = self.history
-        parts = render_table(ended, "at the end"), render_table(history[-20:], "the last epochs")
+        parts = render_table(ended, "at the end"), render_table(*self._summarize_epochs())
         return render(repr(self), *parts, render_picture(scene_of(self.graph)))
+
+    def _summarize_epochs(self) -> tuple[list[dict[str, Any]], str]:
+        """Return the last records of the history with the metrics that say most, and a title."""
+        from modgraph.tables.metrics import rank_measures
+
+        history = self.history[-20:]
+        shared = ("epoch", "step", "split")
+        every = {name for record in history for name in record if name not in shared}
+        names = rank_measures(history)[:MOST_MEASURES]
+        records = [{name: record.get(name, "") for name in (*shared, *names)} for record in history]
+        more = f"; Run.history has {len(every) - len(names)} more metrics" if len(every) > len(names) else ""
+        return records, f"the last epochs{more}"
 
 
 def train_to_end(engine: Engine, run: Run, watch: Watch) -> None:

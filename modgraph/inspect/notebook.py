@@ -36,7 +36,13 @@ def render_table(records: Sequence[Record], title: str = "") -> str:
     left = len(records) - MOST_ROWS
     more = f"<p>and {left:,} more rows</p>" if left > 0 else ""
     caption = f"<p>{escape_html(title)}</p>" if title else ""
-    return f"{caption}<table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table>{more}"
+    table = f"<table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"{caption}{frame_table(table)}{more}"
+
+
+def frame_table(table: str) -> str:
+    """Put a table into a frame, in which it scrolls sideways where a notebook is narrower."""
+    return f'<div style="max-width: 100%; overflow-x: auto">{table}</div>'
 
 
 def _cell(value: object) -> str:

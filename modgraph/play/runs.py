@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.diagnostics import ModgraphError
+from modgraph.log import log
 from modgraph.play.bundle_page import write_page_of_bundle
 from modgraph.play.errors import BadPage
 from modgraph.play.page_of_run import PageOfRun, StoredPage, to_json
@@ -33,6 +34,7 @@ def read_pages(
                 raise ModgraphError([BadPage(path=str(path), reason="it is given twice")])
             known.add(path.resolve())
             with _making_page(path, spec, export_run) as folder:
+                log.info(f"{path}: checking its page")
                 found.append(StoredPage(path, folder).read())
         except ModgraphError as error:
             faults += error.diagnostics
@@ -53,6 +55,7 @@ def _making_page(path: Path, spec: str | Path | None, export_run: ExportRun | No
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "page"
+        log.info(f"{path}: exporting its page")
         make(folder)
         yield folder
 

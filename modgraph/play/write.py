@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.diagnostics import ModgraphError
+from modgraph.log import log
 from modgraph.play.errors import NoPlayground, NotAFolder
 from modgraph.play.library import read_entry, read_library
 from modgraph.play.packages import FIRST, MORE, pack
@@ -41,6 +42,7 @@ def write_playground(
     check_place(target, force)
     opened = None if spec is None else read_entry(Path(spec), "Yours")
     runs = read_pages(pages, spec, export_run)
+    log.info(f"{target}: writing the engine, the editor and the library")
     with replacing_folder(target, force) as new:
         for name, path in vendored.items():
             if not name.endswith(LOCK):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from modgraph.inspect.notebook import MOST_ROWS
+from modgraph.inspect.notebook import MOST_ROWS, frame_table
 from modgraph.inspect.quote import escape_html
 from modgraph.tables.grid import Grid, Text, make_grid
 from modgraph.tables.table import Table
@@ -25,7 +25,8 @@ def render_html(table: Table) -> str:
     def write_cell(each: Text, at: int) -> str:
         return f"<b>{escape_html(each.text)}</b>" if each.is_best else escape_html(str(each))
 
-    return f"<table>{title}{_write_rows(grid, grid.rows[:MOST_ROWS], write_cell, RIGHT_IN_NOTEBOOK)}</table>{below}"
+    rows = _write_rows(grid, grid.rows[:MOST_ROWS], write_cell, RIGHT_IN_NOTEBOOK)
+    return f"{frame_table(f'<table>{title}{rows}</table>')}{below}"
 
 
 def write_table(table: Table) -> str:

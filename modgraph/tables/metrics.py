@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from modgraph.inspect.cost import natural
 from modgraph.ops.measures import (
@@ -41,6 +41,14 @@ def rank_metrics(runs: Iterable[RunFacts]) -> list[str]:
     of data that the training saw, measures before losses, totals before parts."""
     found = dict.fromkeys(name for run in runs for name in (*run.metrics, *run.latest))
     return sorted((name for name in found if is_larger_better(name) is not None), key=_rank)
+
+
+def rank_measures(records: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return what the records of a log measure of whole splits, as `rank_metrics` orders it; of parts and of single
+    routes only where there is nothing else."""
+    found = dict.fromkeys(name for record in records for name in record)
+    measures = sorted((name for name in found if is_larger_better(name) is not None), key=_rank)
+    return [name for name in measures if "." not in name] or measures
 
 
 def _rank(name: str) -> tuple[object, ...]:

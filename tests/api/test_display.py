@@ -54,6 +54,20 @@ def test_a_run_displays_its_metrics_in_a_notebook(run: modgraph.Run) -> None:
     assert f"{run.metrics['test.accuracy']:.4g}" in html
 
 
+def test_epochs_fit_a_notebook_by_the_metrics_that_say_most(run: modgraph.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"route.{at}.H_a" for at in range(40)] + ["loss.part", "total_loss", "f1", "accuracy", "state.warmth"]
+    records = [
+        {"step": 9, "epoch": 1, "split": split, **dict.fromkeys(names, 0.5)} for split in ("train", "validation")
+    ]
+    monkeypatch.setattr("modgraph.api.run.read_metrics", lambda directory: records)
+    html = run._repr_html_()
+    header = re.search(r"the last epochs(.*?)</p>.*?<thead><tr>(.*?)</tr>", html, re.S)
+    assert header is not None
+    assert re.findall(r"<th>(.*?)</th>", header[2]) == ["epoch", "step", "split", "accuracy", "f1", "total_loss"]
+    assert header[1] == "; Run.history has 42 more metrics"
+    assert html.count("<table>") == html.count('overflow-x: auto"><table>') == 2, "each scrolls in a frame of its own"
+
+
 def test_many_runs_display_the_first_ones_in_a_notebook(tmp_path: Path) -> None:
     found = [
         RunFacts(tmp_path / f"r{n}", f"lr={n},seed=0", FINISHED, settings={"lr": n}, metrics={"test.accuracy": n / 500})

@@ -37,6 +37,27 @@ def started() -> Iterator[Browser]:
         browser.close()
 
 
+FRAMES = ".scroll, figure, .tabs, .canvas, .cm-scroller, pre, textarea"  # what may scroll sideways by itself
+FIND_WIDE = """(frames) => {
+  const isText = ({ data, parentElement }) => /[a-z]{3}/i.test(data) && parentElement.checkVisibility()
+    && !parentElement.closest(`script, style, svg, [role=tab], ${frames}`);
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), texts = [];
+  while (walker.nextNode()) if (isText(walker.currentNode)) texts.push([walker.currentNode, walker.currentNode.data]);
+  for (const [text] of texts) text.data = "a_name.without_blanks/".repeat(5);
+  const pans = (each) => each === document.documentElement || /auto|scroll/.test(getComputedStyle(each).overflowX);
+  const wide = [...document.querySelectorAll("html, body, body *")].filter(
+    (each) => each.clientWidth && each.scrollWidth > each.clientWidth && pans(each) && !each.closest(frames));
+  for (const [text, before] of texts) text.data = before;
+  return [...wide.map(({ tagName, className }) => `${tagName} ${className}`), ...(texts.length ? [] : ["no texts"])];
+}"""
+
+
+def find_wide(page: Page) -> list[str]:
+    """What scrolls sideways when all names in sight are long, but for frames that may."""
+    found: list[str] = page.evaluate(FIND_WIDE, FRAMES)
+    return found
+
+
 def answer_of(page: Page, function: str, argument: Any = None) -> Any:
     """What an asynchronous function of the page gives."""
     late = f"new Promise((_, fail) => setTimeout(() => fail(new Error('no answer in time')), {2 * PATIENCE}))"

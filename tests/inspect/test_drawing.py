@@ -16,6 +16,7 @@ from modgraph.cli import main
 from modgraph.inspect.drawing import write_svg
 from modgraph.inspect.graph_text import write_dot, write_mermaid
 from modgraph.inspect.page import document
+from modgraph.inspect.page.content import FITTING, Pane
 from modgraph.inspect.scene import Box, Scene, scene_of
 from modgraph.program import load, loads
 from modgraph.version import VERSION
@@ -69,6 +70,20 @@ def test_hostile_texts_stay_texts() -> None:
     assert "script" not in re.sub(strings, "", write_dot(scene))
     assert "script" not in re.sub(r'"[^"]*"', "", write_mermaid(scene))
     assert "<" not in write_mermaid(scene)
+
+
+def test_equals_stand_in_the_order_of_the_source() -> None:
+    names = ("left", "middle", "right", "outer")
+    lines = [f"  {name} = x -> linear(2)\n  output {name}\n" for name in names]
+    program = loads("model m() {\n  input x: float[3]\n" + "".join(lines) + "}\n")
+    record = document.render(Pane(scene_of(program.ir)).as_json(), None, FITTING)
+    outputs = {record["positions"]["boxes"][f"output.{name}"][0]: name for name in names}
+    assert [outputs[x] for x in sorted(outputs)] == [*names]
+    multi_task = document.render(Pane(scene_of(load("specs/mt_rmn.mod").ir)).as_json(), 30, FITTING)["positions"][
+        "boxes"
+    ]
+    heads = sorted((place[0], id) for id, place in multi_task.items() if id.startswith("output.prediction"))
+    assert [id.rpartition(".")[2] for _, id in heads] == ["first", "second", "third", "fourth"]
 
 
 def test_pictures_name_each_repetition_once() -> None:

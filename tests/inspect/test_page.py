@@ -28,7 +28,7 @@ from modgraph.inspect.page.content import (
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.scene import scene_of
 from modgraph.program import Program, load, loads
-from tests.inspect.browser import quiet_page
+from tests.inspect.browser import find_wide, quiet_page
 
 MOST_BYTES = 2_000_000
 SPECS = sorted(Path("specs").glob("*.mod"))
@@ -291,13 +291,15 @@ def test_both_themes_follow_the_system_and_the_button(browser: Browser, pages: P
 
 def test_on_a_phone_graph_source_and_details_are_tabs(browser: Browser, pages: Pages) -> None:
     with quiet_page(browser, pages["gmoe"], width=400) as page:
-        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        assert not find_wide(page)
         expect(page.locator(".source")).to_be_hidden()
         box(page, "image").click()
         page.get_by_role("tab", name="Details").click()
         expect(page.locator(".panel")).to_contain_text("float[3, 224, 224]")
         expect(page.locator(".canvas")).to_be_hidden()
+        assert not find_wide(page)
         page.get_by_role("tab", name="Spec").click()
+        assert not find_wide(page)
         page.locator(".line", has_text="logits = x").click()
         page.get_by_role("tab", name="Graph").click()
         expect(box(page, "head")).to_have_class(re.compile("selected"))

@@ -43,7 +43,7 @@ addEventListener("message", ({ data }) => {
 SETTLED = """
 () => {
   const { results, askSoon } = playground;
-  return !askSoon.isWaiting && !results.isRunning && results.view.drawn === results.version;
+  return !askSoon.isWaiting && !results.isRunning && results.view.rendered === results.version;
 }
 """
 ENTRY = {"group": "Specs", "title": "small", "about": "", "open": "small.mod"}

@@ -243,8 +243,13 @@ def built_runs(folder: Path, *words: str) -> list[dict[str, Any]]:
     return entries
 
 
-def test_a_run_is_exported_on_the_way(words: Path, tmp_path: Path) -> None:
-    (made,) = built_runs(tmp_path / "made", "--with", str(words.parent / "run"))
+def test_a_run_is_exported_on_the_way(words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = words.parent / "run"
+    (made,) = built_runs(tmp_path / "made", "--with", str(run))
+    steps = (f"{run}: exporting its page", f"{run}: checking its page", f"{tmp_path / 'made'}: writing the engine")
+    errors = capsys.readouterr().err
+    at = [errors.find(f"{step}") for step in steps]
+    assert at[0] >= 0 and at == sorted(at), f"a line for each step, in order: {errors}"
     (given,) = built_runs(tmp_path / "given", "--with", str(words))
     assert {**made, "about": ""} == {**given, "about": ""} and made["about"] == "run, vocabulary=10"
     for name in ("model.onnx", "examples.json", "page.json"):

@@ -14,9 +14,9 @@ const MANIFEST_KEY = "modgraph"; // of the manifest among a model's properties
 
 // An exported model, loaded.
 //
-// `inputs`, `outputs` and `routing` (what its routers decided) are ports by name; `manifest` is all that was written
+// `inputs`, `outputs` and `routing` (what its routers record) are ports by name; `manifest` is all that was written
 // about the model. `targets` and `leftOut` are names that arrays for it may have and that it does not take: what it was
-// trained on, and what goes with outputs of the model that it leaves out. `stepwise` tells how a stepwise bundle takes tokens
+// trained on, and what goes with outputs of the model that it leaves out. `stepwise` says how a stepwise bundle takes tokens
 // one after another; it is null for others.
 export class Bundle {
   #title;
@@ -24,7 +24,7 @@ export class Bundle {
   #ort;
   #inputs;
 
-  // A bundle's bytes, or where they are. They are held against the digest that they end in, before anything else looks
+  // A bundle's bytes, or where they are. They are checked against the digest that they end in, before anything else looks
   // at them; `check: false` leaves that out. `ort` is ONNX Runtime, `wasmPaths` where its WebAssembly is, `sha256` a
   // function of bytes. Throws `BundleError`.
   static async load(source, { check = true, ort, wasmPaths, threads, sha256 } = {}) {
@@ -66,7 +66,7 @@ export class Bundle {
     }
   }
 
-  // Outputs by name, {data, shape}, examples first; with `routing`, what the routers decided too.
+  // Outputs by name, {data, shape}, examples first; with `routing`, what the routers record too.
   //
   // Large batches are computed `chunk` examples at a time. A stepwise bundle takes whole sequences, from their first token
   // on. Throws `BundleError` where arrays do not fit.
@@ -141,11 +141,11 @@ export class Bundle {
     try {
       return await this.#session.run(feed, ports.map((port) => port.tensor));
     } catch (error) {
-      throw new BundleError(`${this.#title} cannot compute this: ${told(error)}`, "", { cause: error });
+      throw new BundleError(`${this.#title} cannot compute this: ${describe(error)}`, "", { cause: error });
     }
   }
 
-  // Outputs by name; where one tells classes apart, the most likely class: its name if it has one, else its number.
+  // Outputs by name; where one distinguishes classes, the most likely class: its name if it has one, else its number.
   //
   // Throws `BundleError` where arrays do not fit.
   async predict(inputs) {
@@ -153,7 +153,7 @@ export class Bundle {
     return Object.fromEntries(outputs.map(([name, values]) => [name, this.classified(name, values)]));
   }
 
-  // The most likely classes of an output's values; values themselves if it tells no classes apart.
+  // The most likely classes of an output's values; values themselves if it distinguishes no classes.
   classified(output, values) {
     const port = this.outputs[output], shape = values.shape.slice(0, -1), size = values.shape.at(-1);
     if (port.target === null) return values;
@@ -182,7 +182,7 @@ async function sessionOf(title, content, ort, wasmPaths, threads) {
       extra: { session: { load_model_format: "ONNX" } }, // a model is ONNX: ONNX Runtime would also take its own format
     });
   } catch (error) {
-    throw new BundleError(`${title} is no ONNX model that can be loaded: ${told(error)}`, "", { cause: error });
+    throw new BundleError(`${title} is no ONNX model that can be loaded: ${describe(error)}`, "", { cause: error });
   }
 }
 
@@ -214,12 +214,12 @@ function manifestIn(title, content) {
 
 // The manifest against the model: the same tensors, of the same types. Throws `TypeError`.
 function hold(ports, tensors) {
-  const real = new Map(tensors.map((tensor) => [tensor.name, tensor])), told = Object.values(ports);
-  const named = new Set(told.map((port) => port.tensor));
-  if (named.size !== real.size || [...named].some((name) => !real.has(name)))
-    throw new TypeError(`it names ${listed(Object.keys(ports))}, but the model has ${listed([...real.keys()])}`);
-  for (const port of told) {
-    const { type, shape } = real.get(port.tensor), inner = shape.slice(1);
+  const byName = new Map(tensors.map((tensor) => [tensor.name, tensor])), expected = Object.values(ports);
+  const named = new Set(expected.map((port) => port.tensor));
+  if (named.size !== byName.size || [...named].some((name) => !byName.has(name)))
+    throw new TypeError(`it names ${listed(Object.keys(ports))}, but the model has ${listed([...byName.keys()])}`);
+  for (const port of expected) {
+    const { type, shape } = byName.get(port.tensor), inner = shape.slice(1);
     const fits = shape.length === 1 + port.shape.length && type === port.kind;
     if (!fits || inner.some((axis, n) => typeof axis === "number" && typeof port.shape[n] === "number" && axis !== port.shape[n]))
       throw new TypeError(`it says that "${port.name}" is ${port}, unlike the model`);
@@ -227,7 +227,7 @@ function hold(ports, tensors) {
 }
 
 // What ONNX Runtime says, without its codes.
-function told(error) {
+function describe(error) {
   return String(error?.message ?? error).split("\n")[0].replace(/^.*ERROR_MESSAGE: /, "");
 }
 

@@ -1,7 +1,7 @@
 // Whether a bundle is as it was exported: the digest that it ends in.
 //
 // The trailer has a fixed length: an entry of the model's metadata, `modgraph.sha256`, with the SHA-256 of all bytes
-// before it. It tells damage, not intent: who changes a file on purpose can write a digest too.
+// before it. It finds damage, not intent: who changes a file on purpose can write a digest too.
 
 const DIGITS = 64;
 const KEY = "modgraph.sha256";
@@ -10,7 +10,7 @@ const START = bytesOf("\x72", String.fromCharCode(ENTRY.length + DIGITS), String
 const LENGTH = START.length + DIGITS;
 
 const PRODUCER = bytesOf("\x12\x08modgraph"); // ModelProto: producer_name = 2
-const HEAD = 32; // bytes among which it stands
+const HEAD = 32; // bytes among which it is
 const MANIFEST_ENTRY = bytesOf("\x0a\x08modgraph\x12");
 
 const NO_BUNDLE = ["is no bundle: modgraph has not exported it", "write one: modgraph export RUN -o model.onnx"];

@@ -1,4 +1,4 @@
-// The manifest among the metadata of an ONNX file, of which ONNX Runtime for the web tells nothing.
+// The manifest among the metadata of an ONNX file, which ONNX Runtime for the web does not give.
 //
 // An ONNX file is a ModelProto, a protocol buffer: fields, each a number and a wire type, then what the wire type says.
 // Only `metadata_props = 14`, entries of `key = 1` and `value = 2`, is looked into; all else is stepped over.

@@ -36,10 +36,10 @@ export interface Port {
   readonly size: number | null;
   /** The name in the ONNX graph. */
   readonly tensor: string;
-  /** What an output tells the classes of apart, along its last axis. */
+  /** Whose classes an output distinguishes, along its last axis. */
   readonly target: string | null;
   readonly classes: readonly string[];
-  /** The axis of which a length tells how long each example is. */
+  /** The axis whose length an input gives for each example. */
   readonly along: string;
   /** The axes of the source and the target of edges: numbers, or names. */
   readonly ends: readonly (number | string)[];
@@ -58,11 +58,11 @@ export interface Manifest {
 }
 
 export interface LoadOptions {
-  /** Whether the file is held against the digest that it ends in (true). */
+  /** Whether the file is checked against the digest that it ends in (true). */
   check?: boolean;
   /** ONNX Runtime for the web, where it is not the one that comes with the module. */
   ort?: unknown;
-  /** Where its WebAssembly is, if not beside it. */
+  /** Where its WebAssembly is, if not next to it. */
   wasmPaths?: string | { mjs?: string | URL; wasm?: string | URL };
   /** How many threads compute, on pages that are isolated (crossOriginIsolated); one on others, and in Node. */
   threads?: number;
@@ -76,7 +76,7 @@ export class Cache {
   take(rows: readonly number[]): Cache;
 }
 
-/** The outputs for new tokens, what the routers decided if asked for, and the next cache. */
+/** The outputs for new tokens, what the routers record if asked for, and the next cache. */
 export interface Step {
   outputs: { [name: string]: Values };
   routing: { [name: string]: Values };
@@ -108,13 +108,13 @@ export class Bundle {
   readonly manifest: Manifest;
   readonly inputs: { readonly [name: string]: Port };
   readonly outputs: { readonly [name: string]: Port };
-  /** What the routers decided. */
+  /** What the routers record. */
   readonly routing: { readonly [name: string]: Port };
   readonly targets: ReadonlySet<string>;
   readonly leftOut: ReadonlySet<string>;
-  /** Outputs by name; with `routing`, what the routers decided too. Throws `BundleError` where arrays do not fit. */
+  /** Outputs by name; with `routing`, what the routers record too. Throws `BundleError` where arrays do not fit. */
   run(inputs: { [name: string]: Input }, options?: { routing?: boolean; chunk?: number }): Promise<{ [name: string]: Values }>;
-  /** Outputs by name; of those that tell classes apart, the most likely class. Throws `BundleError`. */
+  /** Outputs by name; of those that distinguish classes, the most likely class. Throws `BundleError`. */
   predict(inputs: { [name: string]: Input }): Promise<{ [name: string]: Predicted }>;
   /** Outputs of new tokens [B, n, …], which follow those of a cache. Throws `BundleError` if the bundle is not stepwise. */
   step(tokens: Input, options?: { cache?: Cache; lengths?: readonly number[]; routing?: boolean; others?: { [name: string]: Input } }): Promise<Step>;

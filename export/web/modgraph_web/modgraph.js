@@ -1,4 +1,4 @@
-// What a page imports: the module, with the libraries that lie beside it in `vendor`. They are loaded with the first
+// What a page imports: the module, with the libraries next to it in `vendor`. They are loaded with the first
 // bundle.
 
 import { Bundle as Plain } from "./bundle.js";

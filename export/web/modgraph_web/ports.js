@@ -1,4 +1,4 @@
-// What a bundle takes and gives: ports as its manifest describes them, and arrays held against them.
+// What a bundle takes and gives: ports as its manifest describes them, and arrays checked against them.
 
 import { arrayOf, asFloat32, asInt64, extremes } from "./arrays.js";
 import { BundleError } from "./errors.js";
@@ -10,9 +10,9 @@ export const FLOAT = "float32", WHOLE = "int64";
 // An input or output: what each example holds. `shape` has numbers, and names for axes of any length.
 //
 // `dtype` is `float`, `token`, `class`, `length` or `edge`; `size` is the vocabulary of tokens or the number of classes. An
-// output that tells the classes of a `target` apart has one value for each along its last axis, and their names in
-// `classes` where they are known. `tensor` is the name in the ONNX graph. `along` is the axis of which a length tells
-// how long each example is. Edges are pairs of places along two axes, `ends`.
+// output that distinguishes the classes of a `target` has one value for each along its last axis, and their names in
+// `classes` where they are known. `tensor` is the name in the ONNX graph. `along` is the axis whose length it gives for
+// each example. Edges are pairs of places along two axes, `ends`.
 export class Port {
   // A port as a manifest writes it. Throws `TypeError` if it makes no sense.
   static of(entry, classes) {
@@ -70,12 +70,12 @@ export class Inputs {
   }
 
   toString() {
-    const told = Object.values(this.ports).filter((port) => port.dtype !== LENGTH);
-    return told.map((port) => `${port.name} ${port}`).join(", ");
+    const expected = Object.values(this.ports).filter((port) => port.dtype !== LENGTH);
+    return expected.map((port) => `${port.name} ${port}`).join(", ");
   }
 
   // Arrays as the model takes them, {data, shape} by name, lengths that are not given filled in; and how long each axis
-  // is, a Map. Behind the end of an example, whose length is given, anything may stand: what the type has not becomes
+  // is, a Map. Behind the end of an example, whose length is given, anything may be: what the type has not becomes
   // zero. Throws `BundleError` where an array is missing, unknown or does not fit.
   fitted(given) {
     if (given === null || typeof given !== "object" || Array.isArray(given) || ArrayBuffer.isView(given)) {

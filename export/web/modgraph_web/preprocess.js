@@ -43,9 +43,9 @@ export function wordsInput(bundle, name, text) {
     throw new BundleError(`the bundle does not describe how to make "${name}", ${port}, from a text`, AGAIN);
   const ids = new Map(known.map((word, id) => [word, id])), other = ids.get(how.unknown);
   if (other === undefined) throw new BundleError(`"${name}" has no word for unknown words`);
-  const words = tokensOf(text, how), told = words.map((word) => (how.letters ? [...word].slice(-how.letters).join("") : word));
-  const data = Int32Array.from(told, (word) => ids.get(word) ?? other);
-  return { data, shape: [1, words.length], words, unknown: words.filter((_, n) => !ids.has(told[n])) };
+  const words = tokensOf(text, how), keys = words.map((word) => (how.letters ? [...word].slice(-how.letters).join("") : word));
+  const data = Int32Array.from(keys, (word) => ids.get(word) ?? other);
+  return { data, shape: [1, words.length], words, unknown: words.filter((_, n) => !ids.has(keys[n])) };
 }
 
 // Whether an input takes pieces of words, which contain the blanks between words.
@@ -65,7 +65,7 @@ function portOf(bundle, name) {
   return bundle.inputs[name];
 }
 
-// What is told of an input that is an image, with what need not be. Throws `BundleError`.
+// What the manifest says of an input that is an image, with defaults. Throws `BundleError`.
 function imageFacts(port, how) {
   const [channels, ...size] = port.shape, fit = { [GREY]: true, [COLOURS]: channels === 3 };
   const isImage = port.dtype === "float" && size.length === 2 && port.shape.every(Number.isInteger);

@@ -39,7 +39,7 @@ function merged(parts, ranks) {
   }
 }
 
-// The letter that stands for each byte: itself where it can be seen, else one from 256 on.
+// The letter of each byte: itself where it can be seen, else one from 256 on.
 const LETTERS = (() => {
   let next = 256;
   return Array.from({ length: 256 }, (_, byte) => {

@@ -62,7 +62,7 @@ test("chunks change nothing", { skip }, async () => {
   for (const name of Object.keys(outputs)) close(found[name], outputs[name], name);
 });
 
-test("what does not fit is told in the same words", { skip }, async () => {
+test("what does not fit is reported in the same words", { skip }, async () => {
   for (const { title, bundle, inputs, message } of cases.bad) {
     const model = await bundleAt(bundle);
     await assert.rejects(model.run(given(inputs)), (error) => {
@@ -97,7 +97,7 @@ test("so are files whose manifest or model is wrong", { skip }, async () => {
   }
 });
 
-test("a bundle tells what Python reads in it", { skip }, async () => {
+test("a bundle has what Python reads in it", { skip }, async () => {
   for (const [path, manifest] of Object.entries(cases.manifests)) {
     const bundle = await bundleAt(path);
     assert.deepEqual(bundle.manifest, manifest);
@@ -118,7 +118,7 @@ test("unchecked, a changed trailer does no harm", { skip }, async () => {
   await bundle.release();
 });
 
-test("files that are not there are told", { skip }, async () => {
+test("files that are not there are reported", { skip }, async () => {
   await assert.rejects(Bundle.load("nowhere.onnx"), { message: 'there is no file "nowhere.onnx"' });
   await assert.rejects(Bundle.load(42), BundleError);
 });

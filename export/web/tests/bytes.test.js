@@ -33,7 +33,7 @@ test("metadata are found by their keys, the last of equal ones", () => {
   assert.throws(() => metadataOf(entry("modgraph", [0xc3]), "modgraph"), TypeError);
 });
 
-test("bytes that are no message end in an error that is told", () => {
+test("bytes that are no message end in an error with a message", () => {
   const numbers = random(1), next = () => numbers.next().value;
   let refused = 0;
   for (let n = 0; n < 5000; n++) {

@@ -49,13 +49,13 @@ test("ids become text again, each letter with its last piece", { skip }, () => {
 const IMAGE = { name: "image", dtype: "float", shape: [1, 4, 4] }, WORDS = { name: "words", dtype: "token", shape: ["time"], size: 2 };
 const DARK = { channels: "grey", ground: "dark" }, picture = { width: 2, height: 2, data: Uint8Array.of(255, 255, 255, 0) };
 
-test("inverting can be told", () => {
+test("inverting is an option", () => {
   const light = (options) => imageInput(telling(IMAGE, DARK), "image", picture, options).data;
   close(light({ invert: true }), light({}));
   close(light({ invert: false }), Array.from(light({}), (value) => 1 - value));
 });
 
-test("what the manifest does not tell is told", () => {
+test("what the manifest does not say is reported", () => {
   const says = (message, work) => assert.throws(work, { name: "BundleError", message });
   for (const how of [undefined, "ink is 1", { words: "ink is 1" }, { channels: "red, green, blue" }])
     says(/does not describe how to make "image", float\[1, 4, 4\], from a picture; export it again/, () => imageInput(telling(IMAGE, how), "image", picture));

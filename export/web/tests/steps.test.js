@@ -66,7 +66,7 @@ test("samples follow the probabilities that are left", () => {
   }
 });
 
-test("what does not fit is told in the words of Python", { skip }, async () => {
+test("what does not fit is reported in the words of Python", { skip }, async () => {
   const from = async (words, options) => (await bundle.step(words, options)).cache;
   const mistakes = {
     "takes no token after another": () => plain.step([[1]]),

@@ -40,7 +40,7 @@ class Changes {
     this.pair = this.pairOf(change, side);
     pane.centre(pane.selected[0]);
   }
-  // A box of each pane that stay beside each other: those of a change, or of the nearest that both graphs have.
+  // A box of each pane that stay next to each other: those of a change, or of the nearest that both graphs have.
   pairOf(change, side) {
     const [pane, other] = [this.app.panes[side], this.app.panes[1 - side]], { index } = pane, id = change.after || change.before;
     const sources = (index.into.get(id) || []).map((edge) => edge.source), users = (index.outOf.get(id) || []).map((edge) => edge.target);
@@ -52,8 +52,8 @@ class Changes {
     }
     return [null, null];
   }
-  // How much further right and down the drawing of a pane stands than that of another where both show the same place;
-  // where nothing is in both, what each begins with stands in the same place.
+  // How much further right and down the drawing of a pane is than that of another, where both display the same place;
+  // where nothing is in both, what each begins with is in the same place.
   shift(pane, other) {
     const places = [pane, other].map((each) => each.positions.boxes[this.pair[each.at]]);
     return places.every(Boolean) ? [places[0][0] - places[1][0], places[0][1] - places[1][1]] : [pane.view.middle - other.view.middle, 0];

@@ -1,6 +1,6 @@
 // Charts that Vega draws from descriptions in Vega-Lite, in the colours of the page.
 
-// Fills the blanks of a description: a text `$name` stands for a chosen value, and within an expression for its literal.
+// Fills the blanks of a description: a text `$name` is a value, and within an expression its literal.
 function fill(template, choices) {
   return JSON.parse(JSON.stringify(template), (key, value) => {
     if (typeof value !== "string") return value;
@@ -27,7 +27,7 @@ function showTip(handler, event, item, text) {
   tip.style.top = `${event.clientY + 16 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 16}px`;
 }
 
-// A chart whose data change: drawn once, then given the new ones.
+// A chart whose data change: rendered once, then given the new ones.
 class LiveChart {
   constructor(spec, config, label) {
     Object.assign(this, { spec, config, place: element("div", { class: "chart", role: "img", "aria-label": label }), view: null, queue: Promise.resolve() });

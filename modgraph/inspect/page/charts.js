@@ -1,6 +1,6 @@
 // Sections: tables, bars, pictures and charts.
 
-function shownNumber(value) {
+function formatNumber(value) {
   if (typeof value !== "number") return String(value ?? "");
   return Number.isInteger(value) ? value.toLocaleString("en") : Math.abs(value) >= 0.001 && Math.abs(value) < 1e5 ? String(+value.toPrecision(4)) : value.toExponential(2);
 }
@@ -9,7 +9,7 @@ const DRAW = {
   text: (content) => element("p", {}, content.text),
   table: (content) => {
     const numeric = (cell) => (typeof cell === "number" ? "numeric" : undefined);
-    const row = (cells, tag) => element("tr", {}, cells.map((cell) => element(tag, { class: numeric(cell) }, shownNumber(cell))));
+    const row = (cells, tag) => element("tr", {}, cells.map((cell) => element(tag, { class: numeric(cell) }, formatNumber(cell))));
     return element("table", {}, content.header.length ? element("thead", {}, row(content.header, "th")) : null, element("tbody", {}, content.rows.map((cells) => row(cells, "td"))));
   },
   bars: (content) => {
@@ -17,7 +17,7 @@ const DRAW = {
     return element("table", {}, content.labels.map((label, at) => {
       const bar = element("i");
       bar.style.width = `${(100 * Math.max(0, content.values[at])) / most}%`;
-      return element("tr", {}, element("td", {}, label), element("td", {}, element("div", { class: "meter" }, bar)), element("td", { class: "numeric mono" }, shownNumber(content.values[at])));
+      return element("tr", {}, element("td", {}, label), element("td", {}, element("div", { class: "meter" }, bar)), element("td", { class: "numeric mono" }, formatNumber(content.values[at])));
     }));
   },
   picture: (content) => element("img", { src: content.data, alt: content.title }),
@@ -30,16 +30,16 @@ function fitted(spec, place) {
   return { ...spec, width, params: spec.params.map((each) => (each.name === "total" ? { ...each, value: width } : each)) };
 }
 
-// Where a section speaks of a node, its heading leads there; links to all sections stand above. Charts are drawn one after
+// Where a section speaks of a node, its heading leads there; above are links to all sections. Charts are rendered one after
 // the other as soon as the place is displayed.
 function drawCharts(place, sections, toNode, config) {
   const waiting = [], drawAll = async (charts) => { for (const draw of charts.splice(0)) await draw(); };
   const chart = (content, charts) => {
-    const drawn = element("div", { class: "chart", role: "img", "aria-label": content.title });
-    charts.push(() => drawChart(drawn, { data: { values: [content] }, ...fitted(content.spec, drawn) }, config));
-    return drawn;
+    const frame = element("div", { class: "chart", role: "img", "aria-label": content.title });
+    charts.push(() => drawChart(frame, { data: { values: [content] }, ...fitted(content.spec, frame) }, config));
+    return frame;
   };
-  // Content that is folded at first, under a summary; its charts are drawn when it unfolds.
+  // Content that is folded at first, under a summary; its charts are rendered when it unfolds.
   const fold = ({ summary, content }) => {
     const inner = [], details = element("details", {}, element("summary", {}, summary), element("div", { class: "row" }, content.map((each) => figure(each, inner))));
     details.addEventListener("toggle", () => drawAll(inner));
@@ -48,11 +48,11 @@ function drawCharts(place, sections, toNode, config) {
   const body = (content, charts) => (content.kind === "fold" ? fold(content) : content.spec ? chart(content, charts) : DRAW[content.kind](content));
   const figure = (content, charts = waiting) => element("figure", {}, content.title ? element("figcaption", {}, content.title) : null, body(content, charts));
   const link = (text, onclick, title) => element("button", { class: "link", type: "button", title, onclick }, text);
-  const heading = ({ title, nodes }) => nodes.length ? link(title, () => toNode(nodes[0]), "show it in the graph") : title;
-  const drawn = sections.map((section) => element("section", {}, element("h2", {}, heading(section)), element("div", { class: "row" }, section.content.map((content) =>
+  const heading = ({ title, nodes }) => nodes.length ? link(title, () => toNode(nodes[0]), "display it in the graph") : title;
+  const parts = sections.map((section) => element("section", {}, element("h2", {}, heading(section)), element("div", { class: "row" }, section.content.map((content) =>
     content.kind === "text" ? DRAW.text(content) : figure(content)))));
-  if (drawn.length > 2) place.append(element("nav", { "aria-label": "sections" }, drawn.map((each, at) => link(sections[at].title, () => each.scrollIntoView()))));
-  place.append(...drawn);
+  if (parts.length > 2) place.append(element("nav", { "aria-label": "sections" }, parts.map((each, at) => link(sections[at].title, () => each.scrollIntoView()))));
+  place.append(...parts);
   new IntersectionObserver(async (entries, observer) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();

@@ -109,12 +109,12 @@ function bars(box, [x, y, width, height], isOpen) {
 function drawEdge(edge, points) {
   const kinds = { data: "arrow", length: "arrow", uses: "arrow-uses", carry: "arrow" };
   const words = edge.edges.map((one) => `${one.source} → ${one.target}${one.slot ? ` (${one.slot})` : ""}${one.type ? `: ${one.type}` : ""}`);
-  const told = words.length > 8 ? [...words.slice(0, 8), `and ${words.length - 8} more`] : words;
+  const lines = words.length > 8 ? [...words.slice(0, 8), `and ${words.length - 8} more`] : words;
   return ["path", { class: `edge edge-${edge.kind}`, d: pathOf(points), "marker-end": `url(#${kinds[edge.kind]})`,
-                    "data-source": edge.source, "data-target": edge.target }, ["title", {}, told.join("\n")]];
+                    "data-source": edge.source, "data-target": edge.target }, ["title", {}, lines.join("\n")]];
 }
 
-// What goes through each module, beside the edge from a pool to a route: the wider, the more.
+// What goes through each module, along the edge from a pool to a route: the wider, the more.
 function strands(index, edge, points) {
   const route = index.boxes.get(edge.target), shares = edge.edges.some((one) => one.slot === "pool") ? route.load : null;
   if (!shares || shares.length > 32) return [];
@@ -135,10 +135,10 @@ const MOST_STRANDS = 8;
 function gates(index, edge, positions, state) {
   const [x, y, width, height] = positions.boxes[edge.source], pool = index.boxes.get(edge.target), route = index.parents.get(edge.target);
   const [left, top, , high] = positions.boxes[edge.target], start = [x + width, y + height / 2], load = pool.load || route.load;
-  const count = pool.count > 1 ? pool.count : pool.children.length, shown = Math.min(count, MOST_STRANDS);
+  const count = pool.count > 1 ? pool.count : pool.children.length, visible = Math.min(count, MOST_STRANDS);
   const folded = state.open.has(pool.id) ? null : placesOfModules(pool, positions.boxes[edge.target]).filter(([module]) => module >= 0);
   const ends = folded ? folded.map(([module, at, down, , tall]) => [module, at, down + tall / 2])
-    : [...Array(shown).keys()].map((at) => [at, left, top + 40 + ((high - 56) * (at + 0.5)) / shown]);
+    : [...Array(visible).keys()].map((at) => [at, left, top + 40 + ((high - 56) * (at + 0.5)) / visible]);
   return ends.map(([module, endX, endY]) => {
     const middle = (start[0] + left) / 2, share = load ? load[module] : null;
     return ["path", { class: "edge strand gate", "data-module": module, "data-source": edge.source, "data-target": edge.target, d: pathBetween(start, middle, [endX, endY]), "stroke-width": share === null ? 1.5 : 0.8 + 11 * share },

@@ -9,34 +9,34 @@ function foldedAll(without = LEFT_OUT) {
 }
 
 // How a router decides, and what is in a built-in block, is for those who ask.
-function isShownFirst(box) {
+function isUnfoldedFirst(box) {
   return isGroup(box) && box.kind !== "router" && !box.built_in && !box.folded && (box.kind !== "route" || isMixture(box));
 }
 
-// All that is shown first, for a scene that is folded below some depth.
+// All that is unfolded first, for a scene that is folded below some depth.
 function unfoldedToDepth(scene, without) {
   const state = foldedAll(without);
   const visit = (box) => {
-    if (!isShownFirst(box)) return;
+    if (!isUnfoldedFirst(box)) return;
     state.open.add(box.id);
-    drawnChildren(box, state).forEach(visit);
+    visibleChildren(box, state).forEach(visit);
   };
   kept(scene.boxes, state).forEach(visit);
   return state;
 }
 
-// The first look: groups are unfolded from the outside in, as long as the drawing fits into `room` [width, height] at a
+// The first view: groups are unfolded from the outside in, as long as the drawing fits into `room` [width, height] at a
 // scale that one can read; losses are left out where otherwise nothing fits. `layout` resolves to the positions of a state.
-async function firstLook(index, layout, room, without, isWanted = () => true) {
-  const look = await unfoldInto(index, layout, room, foldedAll(without), isWanted);
-  if (look.state.open.size > 1 && look.positions.width <= room[0]) return look;
-  const bare = await unfoldInto(index, layout, room, { ...look.state, without: new Set([...without, "losses"]) }, isWanted);
-  const isBetter = bare.state.open.size > look.state.open.size || (look.positions.width > room[0] && bare.positions.width < look.positions.width);
-  return isBetter ? bare : look;
+async function firstView(index, layout, room, without, isWanted = () => true) {
+  const view = await unfoldInto(index, layout, room, foldedAll(without), isWanted);
+  if (view.state.open.size > 1 && view.positions.width <= room[0]) return view;
+  const bare = await unfoldInto(index, layout, room, { ...view.state, without: new Set([...without, "losses"]) }, isWanted);
+  const isBetter = bare.state.open.size > view.state.open.size || (view.positions.width > room[0] && bare.positions.width < view.positions.width);
+  return isBetter ? bare : view;
 }
 
 // Unfold level by level, from a state on. Boxes that are too large whatever their place are left folded; of those that do
-// not fit together, the failed layout tells the size of each, so that the next has some that do.
+// not fit together, the failed layout has the size of each, so that the next has some that do.
 async function unfoldInto(index, layout, room, start, isWanted) {
   let state = start, positions = await layout(state), layouts = 1;
   if (positions.width > room[0] && !isWithout(state, "losses")) return { state, positions };
@@ -54,11 +54,11 @@ async function unfoldInto(index, layout, room, start, isWanted) {
     }
     return [];
   };
-  const candidates = (boxes) => byInterest(boxes.filter((box) => isShownFirst(box) && isWanted(box) && !isModules(index, box)));
+  const candidates = (boxes) => byInterest(boxes.filter((box) => isUnfoldedFirst(box) && isWanted(box) && !isModules(index, box)));
   const visible = index.order.filter((box) => positions.boxes[box.id] && !state.open.has(box.id));
   for (let level = candidates(visible); level.length; ) {
     const opened = await unfold(level);
-    level = candidates(opened.flatMap((box) => drawnChildren(box, state)));
+    level = candidates(opened.flatMap((box) => visibleChildren(box, state)));
   }
   return { state, positions };
 }
@@ -76,14 +76,14 @@ function unfolded(state, boxes) {
 function fewEnough(boxes, state, positions) {
   let seen = Object.keys(positions.boxes).length;
   return boxes.filter((box) => {
-    const more = drawnChildren(box, unfolded(state, [box])).length, fits = seen + more <= MOST_BOXES;
+    const more = visibleChildren(box, unfolded(state, [box])).length, fits = seen + more <= MOST_BOXES;
     if (fits) seen += more;
     return fits;
   });
 }
 
 // Of boxes that are too large together, the first that fit by their sizes [width, height] when they are unfolded: one grows
-// the drawing along its `axis` by as much as it gets longer than what stands in its row.
+// the drawing along its `axis` by as much as it gets longer than its row.
 function thoseThatFit(index, boxes, positions, sizeOfUnfolded, limit, axis) {
   let length = axis ? positions.height : positions.width;
   const inRow = (one, other) => one[axis] < other[axis] + other[axis + 2] && other[axis] < one[axis] + one[axis + 2];
@@ -98,9 +98,9 @@ function thoseThatFit(index, boxes, positions, sizeOfUnfolded, limit, axis) {
 }
 
 // What an unfolded box needs at least [width, height]: along the axis its longest path of boxes, across it the widest of
-// them. In a route its parts stand in a row.
+// them. The parts of a route are in a row.
 function leastSize(index, box, state, axis) {
-  const children = drawnChildren(box, unfolded(state, [box])), sizes = new Map(children.map((child) => [child.id, inner(foldedSize(index, child, state))]));
+  const children = visibleChildren(box, unfolded(state, [box])), sizes = new Map(children.map((child) => [child.id, inner(foldedSize(index, child, state))]));
   const inRow = isMixture(box), along = inRow ? 0 : axis, gap = inRow ? ROUTE_GAP : GAP;
   const across = Math.max(...[...sizes.values()].map((size) => size[1 - along]));
   const length = inRow ? [...sizes.values()].reduce((sum, size) => sum + size[0] + gap, CHIP[0]) : longestPath(index, sizes, along, gap);
@@ -143,9 +143,9 @@ function firstState(scene, budget, without, isWanted = () => true) {
     const next = [];
     for (const box of level) {
       if (box.kind === "repeat" && holdsLoad(box)) state.all.add(box.id);
-      const children = drawnChildren(box, state);
+      const children = visibleChildren(box, state);
       if (box.kind === "pool" && children.length < 3 && children.length + seen > budget + 6) continue;
-      if (!isShownFirst(box) || seen + children.length > budget || !isWanted(box)) continue;
+      if (!isUnfoldedFirst(box) || seen + children.length > budget || !isWanted(box)) continue;
       seen += children.length;
       state.open.add(box.id);
       next.push(...children.filter(isGroup));
@@ -155,7 +155,7 @@ function firstState(scene, budget, without, isWanted = () => true) {
   return state;
 }
 
-// Whether a trace tells of something in a box: repetitions that are alike are used unlike.
+// Whether something in a box has a load: equal repetitions may differ in it.
 function holdsLoad(box) {
   return Boolean(box.load) || (box.children || []).some(holdsLoad);
 }
@@ -170,7 +170,7 @@ function unfoldedAll(scene, without) {
   const visit = (box) => {
     if (!isGroup(box)) return;
     state.open.add(box.id);
-    drawnChildren(box, state).forEach(visit);
+    visibleChildren(box, state).forEach(visit);
   };
   kept(scene.boxes, state).forEach(visit);
   return state;

@@ -1,4 +1,4 @@
-// What is visible, as a graph for ELK; text is monospace, so that every machine measures it alike.
+// What is visible, as a graph for ELK; text is monospace, so that every machine measures it equally.
 
 const CHARACTER = 7.23, SMALL = 6.63; // widths of characters in a drawing, of titles and below them
 const LONGEST = 34, SHORT = 20; // characters of a line in a box, and in the router and the pool of a route
@@ -20,7 +20,7 @@ function textsOf(box, isOpen, state) {
   const does = ["op", "tokenizer", "router", "output"].includes(box.kind) && box.detail;
   const isLong = box.kind === "router" && does && does.length > SHORT;
   const title = shortened(isLong ? withoutSettings(does) : does || box.label, LONGEST);
-  const called = does ? shortened(nameBeside(does, box.label), LONGEST) : "";
+  const called = does ? shortened(stripOp(does, box.label), LONGEST) : "";
   if (isGroup(box)) {
     const count = box.count > 1 ? `× ${box.count}` : "";
     const weights = box.counts && box.counts.parameters && !isWithout(state, "parameters") ? `${amount(box.counts.parameters)} parameters` : "";
@@ -31,7 +31,7 @@ function textsOf(box, isOpen, state) {
 }
 
 // What a box is called, but for what it does, where that is the last part of its name.
-function nameBeside(does, label) {
+function stripOp(does, label) {
   const op = withoutSettings(does);
   if (label === op) return "";
   return label.endsWith(`.${op}`) ? label.slice(0, -op.length - 1) : label;
@@ -59,6 +59,7 @@ const OPTIONS = {
   "elk.layered.nodePlacement.strategy": "BRANDES_KOEPF",
   "elk.layered.nodePlacement.bk.fixedAlignment": "BALANCED",
   "elk.layered.mergeEdges": "false",
+  "elk.layered.considerModelOrder.strategy": "NODES_AND_EDGES", // equals in the order of the source
 };
 
 const ROUTE_GAP = 40; // between the tokens, the router and the pool
@@ -71,7 +72,7 @@ function isStacked(box) {
   return box.kind === "repeat" || box.count > 1;
 }
 
-// The modules that a folded pool in a route shows, one below the other: -1 stands for those that are left out.
+// The modules of a folded pool in a route, one below the other: -1 is for those that are left out.
 function modulesOf(box) {
   const count = box.count > 1 ? box.count : box.children.length, all = [...Array(count).keys()];
   return count > MODULE.most ? [...all.slice(0, MODULE.most - 2), -1, count - 1] : all;
@@ -116,13 +117,13 @@ function elkGraph(index, state) {
   const node = (box) => {
     if (!isGroup(box) || !state.open.has(box.id)) return { id: box.id, ...foldedSize(index, box, state) };
     const size = sizeOf(textsOf(box, true, state));
-    const children = drawnChildren(box, state).map(node), outer = index.parents.get(box.id);
+    const children = visibleChildren(box, state).map(node), outer = index.parents.get(box.id);
     const isRoom = isMixture(box) || (outer && isMixture(outer));
     if (isRoom && box.kind !== "pool") children.unshift(chip(box.id));
     const needed = size.width + 26 + (box.kind === "block" ? 0 : box.kind.length * SMALL + 8);
     const inside = Math.max(...children.map((child) => child.width || child.least)) + 32;
-    const beside = 16 + Math.max(0, needed - inside) / 2;
-    const padding = `[top=42,left=${beside},bottom=${box.load && !isMixture(box) ? 26 : 16},right=${beside}]`;
+    const side = 16 + Math.max(0, needed - inside) / 2;
+    const padding = `[top=42,left=${side},bottom=${box.load && !isMixture(box) ? 26 : 16},right=${side}]`;
     const options = isMixture(box) ? ROUTE : isRoom ? down : {};
     return { id: box.id, children, least: Math.max(needed, inside), edges: rooms.get(box.id) || [], layoutOptions: { ...options, "elk.padding": padding } };
   };

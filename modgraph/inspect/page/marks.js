@@ -14,7 +14,7 @@ function stateOfChanges(index, ids, without) {
     const before = new Set(state.open);
     reveal(index, state, inner);
     if (inner !== id && isGroup(index.boxes.get(inner))) state.open.add(inner);
-    for (const open of state.open) if (!before.has(open)) seen += drawnChildren(index.boxes.get(open), state).length;
+    for (const open of state.open) if (!before.has(open)) seen += visibleChildren(index.boxes.get(open), state).length;
   }
   return state;
 }

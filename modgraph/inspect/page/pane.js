@@ -55,7 +55,7 @@ class Pane {
     const room = [this.canvas.clientWidth - 24, 2 * this.canvas.clientHeight - 24].map((length) => length / READABLE);
     if (this.positions.width <= room[0] || !this.canvas.clientWidth) return;
     const { direction } = this.state, layout = (state) => this.layout(Object.assign(state, { direction }));
-    this.state = (await firstLook(this.index, layout, room, this.state.without)).state;
+    this.state = (await firstView(this.index, layout, room, this.state.without)).state;
     await this.redraw();
     this.view.fit(true);
   }
@@ -108,7 +108,7 @@ class Pane {
     this.source.mark(known.map((id) => this.index.boxes.get(id)));
     this.app.selected(this, known, quiet);
   }
-  // Bring a box into the middle, with as much of what it stands in as fits across.
+  // Bring a box into the middle, with as much of what is around it as fits across.
   centre(id) {
     const { view, canvas, positions } = this, outer = [id, ...ancestors(this.index, id).map((box) => box.id)];
     const places = outer.map((each) => positions.boxes[each]).filter(Boolean), room = (canvas.clientWidth - 8) / Math.max(view.scale, READABLE);
@@ -169,7 +169,7 @@ class Pane {
     event.preventDefault();
     event.stopPropagation();
   }
-  // Select the nearest box in a direction: of those beside it, or from an unfolded box what is in it.
+  // Select the nearest box in a direction: of those next to it, or from an unfolded box what is in it.
   go(id, [dx, dy]) {
     const middle = ([x, y, width, height]) => [x + width / 2, y + height / 2];
     const start = this.positions.boxes[id], [x, y] = this.state.open.has(id) ? [start[0] + start[2] / 2, start[1]] : middle(start);

@@ -10,7 +10,7 @@ class RunCharts {
     let width = 0;
     new ResizeObserver(([{ contentRect }]) => contentRect.width !== width && (width = contentRect.width) && this.draw()).observe(form);
   }
-  // A label of a legend: its colour, and the curve that stands out while the pointer or the focus is there.
+  // A label of a legend: its colour, and the curve that is emphasised while the pointer or the focus is there.
   colour(label, table, row) {
     label.querySelector("b").style.color = table.colours.range[row];
     for (const [event, name] of [["pointerenter", table.rows[row]], ["pointerleave", null], ["focusin", table.rows[row]], ["focusout", null]])
@@ -34,13 +34,13 @@ class RunCharts {
   }
   // What the controls choose, and the records of the table's rows.
   describe() {
-    const { data, form } = this, fields = new FormData(form), chosen = Object.fromEntries(fields);
-    const { runs, displayed: first, ...table } = data.tables[chosen.table ?? 0], { curve = "", over, x = "", y = "", colour } = chosen;
+    const { data, form } = this, fields = new FormData(form), choice = Object.fromEntries(fields);
+    const { runs, displayed: first, ...table } = data.tables[choice.table ?? 0], { curve = "", over, x = "", y = "", colour } = choice;
     const displayed = fields.getAll("row").map((row) => table.rows[row]), dot = curve.indexOf(".");
     const records = table.rows.flatMap((row, at) => runs[at].map((run) => ({ row, ...data.records[run] })));
-    const scale = (axis, name) => ({ [`log_${axis}`]: name in chosen, [`${axis}_scale`]: data.scales[name in chosen ? "log" : "linear"] });
+    const scale = (axis, name) => ({ [`log_${axis}`]: name in choice, [`${axis}_scale`]: data.scales[name in choice ? "log" : "linear"] });
     const text = (name) => form.elements[name].selectedOptions[0]?.text ?? "";
-    const title = (name, log) => text(name) + (chosen[log] ? " (log scale)" : "");
+    const title = (name, log) => text(name) + (choice[log] ? " (log scale)" : "");
     const [split, metric] = [curve.slice(0, dot), curve.slice(dot + 1)];
     const curves = { ...table, displayed, split, metric, over, ...scale("y", "log_curve"), x_title: text("over"), y_title: title("curve", "log_curve"), legend: null };
     const colours = colour ? { ...data.colours[colour], legend: { orient: "bottom" } } : { kind: "nominal", colours: table.colours, legend: null };

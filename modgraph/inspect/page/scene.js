@@ -38,17 +38,17 @@ function ancestors(index, id) {
   return found;
 }
 
-// The boxes of some that are drawn.
+// The visible boxes of some.
 function kept(boxes, state) {
   return boxes.filter((box) => !box.serves || !isWithout(state, box.serves));
 }
 
-// The children that are drawn in an unfolded box: of a repeat those of its first period, unless all are asked for.
-function drawnChildren(box, state) {
+// The visible children of an unfolded box: of a repeat those of its first period, unless all are asked for.
+function visibleChildren(box, state) {
   return kept(isOneFrame(box, state) ? box.children[0].children : firstPeriod(box, state), state);
 }
 
-// Whether a route has its router and its pool inside, to be drawn side by side.
+// Whether a route has its router and its pool inside, to be rendered side by side.
 function isMixture(box) {
   return box.kind === "route" && (box.children || []).some((child) => child.kind === "pool");
 }
@@ -63,7 +63,7 @@ function isOneFrame(box, state) {
   return box.kind === "repeat" && box.period === 1 && !state.all.has(box.id) && isGroup(box.children[0]);
 }
 
-// The box in whose frame a box is drawn: itself, or a repeat.
+// The box in whose frame a box is rendered: itself, or a repeat.
 function framed(index, state, id) {
   const outer = index.parents.get(id);
   return outer && isOneFrame(outer, state) && outer.children[0].id === id ? outer.id : id;
@@ -80,7 +80,7 @@ function unfoldLike(repeat, state) {
   repeat.children.forEach((child, at) => same(child, repeat.children[at % repeat.period]));
 }
 
-// Unfold what a box stands in, so that it is visible.
+// Unfold what is around a box, so that it is visible.
 function reveal(index, state, id) {
   let inside = index.boxes.get(id);
   const show = (box) => box.serves && isWithout(state, box.serves) && state.without.delete(box.serves);
@@ -93,37 +93,37 @@ function reveal(index, state, id) {
   }
 }
 
-// For every box the visible one that stands for it: itself, the folded box that it is in, or its like in a repeat.
-function standIns(scene, state) {
-  const standsFor = new Map(), alike = new Map();
-  const hidden = (box, visible) => {
-    standsFor.set(box.id, visible);
-    for (const child of box.children || []) hidden(child, visible);
+// For every box the visible one in its place: itself, the folded box that it is in, or its like in a repeat.
+function findVisible(scene, state) {
+  const visibleOf = new Map(), copies = new Set();
+  const hide = (box, by) => {
+    visibleOf.set(box.id, by);
+    for (const child of box.children || []) hide(child, by);
   };
   const same = (box, model) => {
-    standsFor.set(box.id, standsFor.get(model.id));
-    alike.set(box.id, true);
+    visibleOf.set(box.id, visibleOf.get(model.id));
+    copies.add(box.id);
     (box.children || []).forEach((child, at) => same(child, model.children[at]));
   };
   const visit = (box) => {
-    standsFor.set(box.id, box.id);
+    visibleOf.set(box.id, box.id);
     if (!isGroup(box)) return;
     if (!state.open.has(box.id)) {
-      for (const child of box.children) hidden(child, box.id);
+      for (const child of box.children) hide(child, box.id);
       return;
     }
     const firsts = firstPeriod(box, state);
-    if (isOneFrame(box, state)) standsFor.set(firsts[0].id, box.id);
-    const inner = isOneFrame(box, state) ? firsts[0].children : firsts, drawn = new Set(drawnChildren(box, state));
-    for (const child of inner) drawn.has(child) ? visit(child) : hidden(child, null);
+    if (isOneFrame(box, state)) visibleOf.set(firsts[0].id, box.id);
+    const inner = isOneFrame(box, state) ? firsts[0].children : firsts, visible = new Set(visibleChildren(box, state));
+    for (const child of inner) visible.has(child) ? visit(child) : hide(child, null);
     box.children.slice(firsts.length).forEach((child, at) => same(child, firsts[at % firsts.length]));
   };
-  const drawn = new Set(kept(scene.boxes, state));
-  for (const box of scene.boxes) drawn.has(box) ? visit(box) : hidden(box, null);
-  return { standsFor, alike };
+  const visible = new Set(kept(scene.boxes, state));
+  for (const box of scene.boxes) visible.has(box) ? visit(box) : hide(box, null);
+  return { visibleOf, copies };
 }
 
-// The rooms that a box stands in, outer ones first, each with a layout of its own: in an unfolded route, the route, and in it
+// The rooms that a box is in, outer ones first, each with a layout of its own: in an unfolded route, the route, and in it
 // the router or the pool.
 function roomsOf(index, state, id) {
   const path = ancestors(index, id).reverse().filter((box) => state.open.has(box.id));
@@ -152,14 +152,14 @@ function edgesOfRoute(route) {
 
 // The edges between visible boxes: those that fall together are one, which knows them all.
 function visibleEdges(index, state) {
-  const { standsFor, alike } = standIns(index.scene, state);
+  const { visibleOf, copies } = findVisible(index.scene, state);
   const inside = new Map();
   const isInside = (outer, inner) => ancestors(index, inner).some((box) => box.id === outer);
   const found = new Map();
   for (const edge of index.scene.edges) {
-    const source = standsFor.get(edge.source), target = standsFor.get(edge.target);
+    const source = visibleOf.get(edge.source), target = visibleOf.get(edge.target);
     if (source === target || source === null || target === null || (edge.kind === "length" && isWithout(state, "lengths"))) continue;
-    if (alike.has(edge.target) && loops(index, edge)) continue;
+    if (copies.has(edge.target) && loops(index, edge)) continue;
     const pair = JSON.stringify([source, target]);
     if (!inside.has(pair)) inside.set(pair, isInside(source, target) || isInside(target, source) ? [] : partsOf(index, state, source, target));
     for (const part of inside.get(pair)) {
@@ -168,8 +168,8 @@ function visibleEdges(index, state) {
       found.get(key).edges.push(edge);
     }
   }
-  const drawn = [...standsFor].filter(([id, by]) => id === by && !alike.has(id)).map(([id]) => index.boxes.get(id));
-  const routes = drawn.filter((box) => isMixture(box) && state.open.has(box.id));
+  const visible = [...visibleOf].filter(([id, by]) => id === by && !copies.has(id)).map(([id]) => index.boxes.get(id));
+  const routes = visible.filter((box) => isMixture(box) && state.open.has(box.id));
   return [...found.values(), ...routes.flatMap(edgesOfRoute)];
 }
 
@@ -182,7 +182,7 @@ function loops(index, edge) {
   return child(edge.source) !== child(edge.target);
 }
 
-// Give boxes what is known of them beside the graph: marks of a comparison, loads of a trace. A pool's load is the mean
+// Give boxes what is known of them besides the graph: marks of a comparison, loads of a trace. A pool's load is the mean
 // of its routes'.
 function annotate(index, data) {
   for (const [id, mark] of Object.entries(data.marks || {})) if (index.boxes.has(id)) index.boxes.get(id).mark = mark;

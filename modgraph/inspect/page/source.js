@@ -1,4 +1,4 @@
-// The spec beside the drawing, line by line.
+// The spec next to the drawing, line by line.
 
 const WORDS = new Set(("block model module pool router repeat in if else import from input target output loss tokenizer " +
   "scan as with yield for frozen grow by true false moved").split(" "));
@@ -13,14 +13,14 @@ function pieces(text) {
 
 class SourcePane {
   constructor(pane, sources, choose) {
-    Object.assign(this, { pane, sources, choose, shown: null, lines: [] });
+    Object.assign(this, { pane, sources, choose, displayed: null, lines: [] });
     this.place = element("div", { class: "source", role: "listbox", "aria-label": "source", tabindex: "-1" });
     this.byLine = new Map(sources.map((source) => [source.name, linesOf(pane.index, source)]));
     if (sources.length) this.show(sources[0].name);
   }
   show(name) {
-    if (this.shown === name) return;
-    this.shown = name;
+    if (this.displayed === name) return;
+    this.displayed = name;
     const source = this.sources.find((each) => each.name === name);
     const options = this.sources.map((each) => element("option", { value: each.name, selected: each.name === name }, each.name));
     const select = element("select", { "aria-label": "file", onchange: (event) => this.show(event.target.value) }, options);
@@ -43,7 +43,7 @@ class SourcePane {
     return element("div", { class: ids ? "line" : "line plain", role: "option", "data-line": number, tabindex: ids ? (first ? "0" : "-1") : undefined, onclick: take, onkeydown: keys },
       element("span", { class: "number", "aria-hidden": "true" }, String(number)), this.text(text));
   }
-  // The rest of a long line stands below its beginning, indented further.
+  // The rest of a long line is below its beginning, indented further.
   text(text) {
     const start = /^ */.exec(text)[0], place = element("span", { class: "text" }, element("span", { class: "start" }, start), pieces(text.slice(start.length)));
     place.style.setProperty("--indent", `${Math.min(start.length + 4, 8)}ch`);
@@ -57,7 +57,7 @@ class SourcePane {
   mark(boxes) {
     const found = boxes.map((box) => box.lines).filter(Boolean);
     if (found.length) this.show(found[0].source);
-    const here = (number) => found.some((each) => each.source === this.shown && each.first <= number && number <= each.last);
+    const here = (number) => found.some((each) => each.source === this.displayed && each.first <= number && number <= each.last);
     this.lines.forEach((line, at) => {
       line.classList.toggle("here", here(at + 1));
       line.setAttribute("aria-selected", String(here(at + 1)));
@@ -69,7 +69,7 @@ class SourcePane {
   }
 }
 
-// The boxes on each line: the smallest that stand there, one for all repetitions that are alike.
+// The boxes on each line: the smallest there, one for all equal repetitions.
 function linesOf(index, source) {
   const found = new Map(), copies = new Set();
   for (const box of index.order) {

@@ -1,6 +1,6 @@
 // Light or dark: as the system is set, until the button chooses.
 
-function followTheme(chosen) {
+function followTheme() {
   const system = matchMedia("(prefers-color-scheme: dark)"), root = document.documentElement;
   let own = false;
   const show = (name) => (root.dataset.theme = name);

@@ -53,7 +53,7 @@ async function copyLink({ work, status }) {
     await navigator.clipboard.writeText(address);
     status.say(`link copied: ${address.length.toLocaleString("en")} characters`);
   } catch {
-    status.say("the link stands in the address bar"); // the browser gives no access to the clipboard
+    status.say("the link is in the address bar"); // the browser gives no access to the clipboard
   }
 }
 

@@ -119,9 +119,9 @@ class App {
   async refresh() {
     if (!this.results.isReady) return;
     const isBroken = this.hasErrors(this.work.spec);
-    const drawn = this.results.changed(isBroken ? "the text has mistakes: this belongs to the last one without" : "");
+    const rendered = this.results.changed(isBroken ? "the text has mistakes: this belongs to the last one without" : "");
     if (!isBroken) await this.ask("parameters").then((found) => this.know(found), () => {}); // the results say why
-    await drawn;
+    await rendered;
   }
   // The parameters of the model, and its name: its runs are offered.
   know({ parameters, model }) {

@@ -16,7 +16,7 @@ export class Connection {
   start() {
     for (const worker of this.workers) worker.terminate();
     this.workers = [this.make(CHECKS), this.make(ANSWERS)];
-    Object.assign(this, { answering: this.workers[0], isAlone: true, reason: "" });
+    Object.assign(this, { answering: this.workers[0], isSingle: true, reason: "" });
   }
   make(name) {
     const worker = new Worker(this.address, { type: "module", name });
@@ -28,8 +28,8 @@ export class Connection {
   }
   receive(worker, text) {
     const { id, method, params } = JSON.parse(text), [first, second] = this.workers;
-    if (worker === first && method === "textDocument/publishDiagnostics" && this.isAlone) {
-      this.isAlone = false;
+    if (worker === first && method === "textDocument/publishDiagnostics" && this.isSingle) {
+      this.isSingle = false;
       second?.postMessage(START);
     }
     if (worker === second && method === "modgraph/ready") this.answering = second;

@@ -50,11 +50,11 @@ const shadow = (host) => host.shadowRoot ?? host.attachShadow({ mode: "open" });
 export class Editor {
   // `hear` gets the name and the text of a file that was edited, and `moved` the view whose cursor has moved.
   constructor(host, { client, language, edited, moved }) {
-    Object.assign(this, { host, client, language, edited, moved, views: new Map(), shown: null });
+    Object.assign(this, { host, client, language, edited, moved, views: new Map(), displayed: null });
     shadow(host);
   }
   get view() {
-    return this.views.get(this.shown);
+    return this.views.get(this.displayed);
   }
   // Make an editor for each file with its text, and none for others; show one.
   show(files, active) {
@@ -63,8 +63,8 @@ export class Editor {
       if (!this.views.has(name)) this.views.set(name, this.make(name, text));
       if (this.views.get(name).state.doc.toString() !== text) this.replace(text, this.views.get(name));
     }
-    const isOther = this.shown !== active;
-    this.shown = active;
+    const isOther = this.displayed !== active;
+    this.displayed = active;
     for (const [name, view] of this.views) view.dom.style.setProperty("display", name === active ? "" : "none", "important"); // its own style is important too
     if (isOther) this.view.requestMeasure();
   }

@@ -1,11 +1,11 @@
-// The graph, drawn by the scripts of modgraph's other pages. It keeps its unfolding and its view while the text changes.
+// The graph, rendered by the scripts of modgraph's other pages. It keeps its unfolding and its view while the text changes.
 
 const { annotate, firstState, indexed, panelOf, overviewOf } = globalThis;
 const FIRST_BOXES = 60; // boxes unfolded at first, approximately, as long as they can be read
 const NOTHING = { scene: { name: "", boxes: [], edges: [] }, sources: [], state: { open: [], all: [] }, positions: { width: 1, height: 1, boxes: {}, edges: [] } };
 let layouts = null;
 
-// The layout library, which works in a worker of its own.
+// The layout library, which runs in a worker of its own.
 globalThis.layouter = () => (layouts ??= startLayouts());
 
 function startLayouts() {
@@ -70,7 +70,7 @@ class LivePane extends Pane {
   }
 }
 
-// One graph, or the two of a comparison, in a place of the page. `toLine` shows a line of a file.
+// One graph, or the two of a comparison, in a place of the page. `toLine` displays a line of a file.
 export class GraphView {
   constructor(root, toLine) {
     Object.assign(this, { root, toLine, panel: root.querySelector(".panel") });

@@ -3,7 +3,7 @@
 const { element } = globalThis;
 
 export class Problems {
-  // `go` puts the cursor at a place, `explain` shows the help of a word.
+  // `go` puts the cursor at a place, `explain` displays the help of a word.
   constructor(place, { go, explain }) {
     Object.assign(this, { place, go, explain });
   }

@@ -1,4 +1,4 @@
-// The tabs of results. Only the one in sight asks the worker; it is dimmed until it shows what belongs to the text.
+// The tabs of results. Only the one in sight asks the worker; it is dimmed until it displays what belongs to the text.
 
 import { Tabs } from "./tabs.js";
 
@@ -8,7 +8,7 @@ const SUPERSEDED = -32801; // a later change of the text has made a request poin
 export class Results {
   // A view has an id, a label, `load` for what the worker answers, and `draw` for what it makes of that.
   constructor(root, views) {
-    this.views = new Map(views.map((view) => [view.id, Object.assign(view, { place: root.querySelector(`#view-${view.id}`), drawn: 0 })]));
+    this.views = new Map(views.map((view) => [view.id, Object.assign(view, { place: root.querySelector(`#view-${view.id}`), rendered: 0 })]));
     for (const view of views) view.place.prepend((view.note = element("p", { class: "note", hidden: true, role: "status" })));
     this.tabs = new Tabs(root.querySelector(":scope > .tabs"), (id) => this.show(id));
     Object.assign(this, { version: 1, isRunning: false, isReady: false });
@@ -20,7 +20,7 @@ export class Results {
     for (const view of this.views.values()) view.place.hidden = view !== this.view;
     return this.refresh();
   }
-  // The text, a parameter or the pinned state has changed. With a reason, there is nothing to ask for: what is shown is of before.
+  // The text, a parameter or the pinned state has changed. With a reason, there is nothing to ask for: what is displayed is of before.
   changed(reason = "") {
     this.version++;
     this.reason = reason;
@@ -29,14 +29,14 @@ export class Results {
   async refresh() {
     if (this.isRunning || !this.isReady) return;
     this.isRunning = true;
-    while (this.view.drawn !== this.version) await this.update(this.view, this.version);
+    while (this.view.rendered !== this.version) await this.update(this.view, this.version);
     this.isRunning = false;
   }
   async update(view, version) {
     view.place.dataset.state = view.data ? "outdated" : "waiting";
     const reason = await this.tryToDraw(view);
     if (reason === SUPERSEDED) return;
-    view.drawn = version;
+    view.rendered = version;
     view.note.textContent = reason;
     view.note.hidden = !reason;
     if (version === this.version) view.place.dataset.state = !reason ? "current" : view.data ? "outdated" : "empty";

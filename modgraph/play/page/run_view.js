@@ -7,11 +7,11 @@ const CHANGED = "The text or a parameter was changed since: this run is of $ as 
 export class RunView {
   // `entries` are those of the library with a run; `take` opens one of them as it was trained.
   constructor(place, entries, take) {
-    Object.assign(this, { place, entries, take, model: "", shown: null, chosen: null });
-    this.choice = element("select", { "aria-label": "run", onchange: () => this.pick(this.choice.value) });
-    this.restore = element("button", { type: "button", onclick: () => take(this.chosen) }, "Open as trained");
+    Object.assign(this, { place, entries, take, model: "", displayed: null, choice: null });
+    this.select = element("select", { "aria-label": "run", onchange: () => this.pick(this.select.value) });
+    this.restore = element("button", { type: "button", onclick: () => take(this.choice) }, "Open as trained");
     this.said = element("p", { class: "origin", role: "status" });
-    this.bar = element("div", { class: "tools" }, this.choice, this.said, this.restore);
+    this.bar = element("div", { class: "tools" }, this.select, this.said, this.restore);
     this.hint = element("div", { class: "prose" });
     place.append(this.bar, this.hint);
     new MutationObserver(() => this.follow()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
@@ -21,9 +21,9 @@ export class RunView {
     if (model === this.model) return;
     this.model = model;
     const fitting = this.entries.filter(({ run }) => run.model === model);
-    this.chosen = fitting[0] ?? null;
-    this.choice.replaceChildren(...fitting.map(({ title, about, run }) => element("option", { value: run.place }, [title, about].filter(Boolean).join(": "))));
-    this.choice.hidden = fitting.length < 2;
+    this.choice = fitting[0] ?? null;
+    this.select.replaceChildren(...fitting.map(({ title, about, run }) => element("option", { value: run.place }, [title, about].filter(Boolean).join(": "))));
+    this.select.hidden = fitting.length < 2;
     this.place.dispatchEvent(new Event("pick"));
   }
   choose(entry) {
@@ -31,22 +31,22 @@ export class RunView {
     this.pick(entry.run.place);
   }
   pick(place) {
-    this.chosen = this.entries.find(({ run }) => run.place === place);
-    this.choice.value = place;
+    this.choice = this.entries.find(({ run }) => run.place === place);
+    this.select.value = place;
     this.place.dispatchEvent(new Event("pick"));
   }
   // Show the run, and say whether it belongs to the text. `program` is the hash of the text's graph, or why it has none.
   draw({ program, reason }) {
-    this.bar.hidden = !this.chosen;
-    this.hint.hidden = Boolean(this.chosen);
-    if (!this.chosen) return this.drawHint();
-    const { run, open } = this.chosen, isSame = program === run.program;
+    this.bar.hidden = !this.choice;
+    this.hint.hidden = Boolean(this.choice);
+    if (!this.choice) return this.drawHint();
+    const { run, open } = this.choice, isSame = program === run.program;
     this.said.textContent = isSame ? KEPT : `${reason ? `${reason} ` : ""}${CHANGED.replace("$", () => open)}`;
     this.said.classList.toggle("changed", !isSame);
     this.restore.hidden = isSame;
-    if (this.shown === run.place) return;
+    if (this.displayed === run.place) return;
     this.leave();
-    this.shown = run.place;
+    this.displayed = run.place;
     this.frame = element("iframe", { class: "run", src: run.place, title: `the run of ${open}`, onload: () => this.follow() });
     this.place.append(this.frame);
   }
@@ -61,7 +61,7 @@ export class RunView {
   }
   leave() {
     this.frame?.remove();
-    this.shown = this.frame = null;
+    this.displayed = this.frame = null;
   }
   // Light or dark, as the page around.
   follow() {

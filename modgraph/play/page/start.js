@@ -6,7 +6,7 @@ import { storage } from "./work.js";
 export async function readWork({ work, status, first, start }) {
   const kept = storage.read(), linked = await readLink(status), mine = kept?.start === start ? kept : null;
   work.take(linked ?? mine ?? workOf(first));
-  if (kept && kept !== mine || linked && isOther(kept, linked)) status.tell("Your files of the last visit are kept.", "Open them", () => work.take(kept));
+  if (kept && kept !== mine || linked && isOther(kept, linked)) status.notify("Your files of the last visit are kept.", "Open them", () => work.take(kept));
   addEventListener("hashchange", async () => {
     const other = await readLink(status);
     if (other) work.take(other);
@@ -23,7 +23,7 @@ async function readLink(status) {
     return await unpackLink(location.hash);
   } catch (error) {
     if (!(error instanceof DamagedLink)) throw error;
-    status.tell(`The link cannot be opened: ${error.message}. Ask for it once more, as a whole.`);
+    status.notify(`The link cannot be opened: ${error.message}. Ask for it once more, as a whole.`);
     return null;
   }
 }

@@ -29,13 +29,13 @@ export class Status {
     this.bar.hidden = true;
     document.body.dataset.state = "failed";
     this.say("not running");
-    this.tell(`The engine has ended: ${reason}. The texts are kept.`, "Start it again", () => this.restart());
+    this.notify(`The engine has ended: ${reason}. The texts are kept.`, "Start it again", () => this.restart());
   }
   warn(reason) {
-    this.tell(`The second engine has ended: ${reason}. From now on, messages wait while results are computed.`);
+    this.notify(`The second engine has ended: ${reason}. From now on, messages wait while results are computed.`);
   }
-  // Show a notice with a way out.
-  tell(text, label, act) {
+  // Display a notice with a way out.
+  notify(text, label, act) {
     const leave = (then) => () => ((this.notice.hidden = true), then?.());
     const button = (name, then) => element("button", { type: "button", onclick: leave(then) }, name);
     this.notice.replaceChildren(element("span", {}, text), label ? button(label, act) : "", button("Close"));

@@ -9,18 +9,18 @@ export class Tabs {
     row.setAttribute("role", "tablist");
     row.addEventListener("keydown", (event) => this.key(event));
   }
-  show(tabs, chosen) {
+  show(tabs, current) {
     const hadFocus = this.row.contains(document.activeElement);
     this.ids = tabs.map(({ id }) => id);
-    this.row.replaceChildren(...tabs.map((tab) => this.tab(tab, tab.id === chosen)));
+    this.row.replaceChildren(...tabs.map((tab) => this.tab(tab, tab.id === current)));
     this.current = this.row.querySelector("[aria-selected=true]");
     this.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
     if (hadFocus) this.current?.focus();
   }
-  tab({ id, label, title, controls }, isChosen) {
+  tab({ id, label, title, controls }, isCurrent) {
     const close = this.close && element("span", { class: "close", title: "close (Delete)", "aria-hidden": "true", onclick: (event) => (event.stopPropagation(), this.close(id)) }, "×");
     return element("button", {
-      type: "button", role: "tab", "data-tab": id, title, "aria-controls": controls, "aria-selected": String(isChosen), tabindex: isChosen ? "0" : "-1",
+      type: "button", role: "tab", "data-tab": id, title, "aria-controls": controls, "aria-selected": String(isCurrent), tabindex: isCurrent ? "0" : "-1",
       onclick: () => this.choose(id), onauxclick: (event) => event.button === 1 && this.close?.(id),
     }, label, close);
   }

@@ -95,10 +95,10 @@ export class Tour {
   }
   // A link of the tutorial leads to the documents' site, where that is known; any other is plain text.
   lead(link) {
-    const { home } = this.app, site = home && new URL(home, location.href).href;
-    const place = [(link.getAttribute("href") ?? "").replace(/\.md(?=#|$)/, ".html"), `${site}tutorial/`];
-    const to = site && URL.canParse(...place) ? new URL(...place).href : "";
-    if (to.startsWith(site)) Object.assign(link, { href: to, target: "_blank", rel: "noopener" });
+    const { home } = this.app, documents = home && new URL(home, location.href).href;
+    const place = [(link.getAttribute("href") ?? "").replace(/\.md(?=#|$)/, ".html"), `${documents}tutorial/`];
+    const to = documents && URL.canParse(...place) ? new URL(...place).href : "";
+    if (to.startsWith(documents)) Object.assign(link, { href: to, target: "_blank", rel: "noopener" });
     else link.replaceWith(...link.childNodes);
   }
   // What the worker says of the file of the step; null while another one is in sight.

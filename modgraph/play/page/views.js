@@ -61,7 +61,7 @@ function differenceView(app) {
 
 function runView(app) {
   const place = find("run"), view = new RunView(place, app.entries.filter(({ run }) => run), (entry) => app.take(entry));
-  const load = async () => (!view.chosen ? {} : app.hasErrors(app.work.spec) ? { reason: "The text has mistakes." } : app.ask("program"));
+  const load = async () => (!view.choice ? {} : app.hasErrors(app.work.spec) ? { reason: "The text has mistakes." } : app.ask("program"));
   place.addEventListener("pick", () => app.results.changed(app.results.reason));
   return { id: "run", label: "Run", load, draw: (found) => view.draw(found), isIndependent: true, view };
 }

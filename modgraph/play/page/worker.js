@@ -8,7 +8,7 @@ import { Queue } from "./queue.js";
 const HOME = new URL("../", import.meta.url).href;
 const ENGINE = "pyodide/", PACKAGES = "packages.zip", MORE = "more.zip", RECORD = "page.json";
 const WASM = "application/wasm";
-const ROOT = "/play", SITE = "/packages";
+const ROOT = "/play", LIBRARY = "/packages";
 const FETCHED = ["pyodide.asm.wasm", "python_stdlib.zip"].map((name) => ENGINE + name);
 
 const began = performance.now();
@@ -108,7 +108,7 @@ async function start() {
   const [{ loadPyodide }, { default: createPyodideModule }] = await Promise.all(scripts);
   const lockFileContents = { info: record.python, packages: {} };
   const python = await loadPyodide({ indexURL: HOME + ENGINE, createPyodideModule, lockFileContents });
-  python.unpackArchive(await packages, "zip", { extractDir: SITE });
+  python.unpackArchive(await packages, "zip", { extractDir: LIBRARY });
   notify("modgraph/progress", { what: "start", loaded: progress.total, total: progress.total });
   service = python.runPython(START);
   const seconds = (performance.now() - began) / 1000;
@@ -119,13 +119,13 @@ async function start() {
 }
 
 async function load(python, response) {
-  python.unpackArchive(await (await response).arrayBuffer(), "zip", { extractDir: SITE });
+  python.unpackArchive(await (await response).arrayBuffer(), "zip", { extractDir: LIBRARY });
   python.runPython("import importlib; importlib.invalidate_caches()");
 }
 
 const START = `
 import os, sys
-sys.path.insert(0, "${SITE}")
+sys.path.insert(0, "${LIBRARY}")
 os.makedirs("${ROOT}", exist_ok=True)
 os.chdir("${ROOT}")
 from modgraph.play.service import Service

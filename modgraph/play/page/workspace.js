@@ -11,7 +11,7 @@ export class Files extends Workspace {
   files = [];
   constructor(client, display) {
     super(client);
-    this.display = display; // shows the editor of a URI, opening its file first
+    this.display = display; // displays the editor of a URI, opening its file first
   }
   openFile(uri, languageId, view) {
     const file = { uri, languageId, version: 0, doc: view.state.doc, getView: () => view };

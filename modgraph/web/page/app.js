@@ -19,7 +19,7 @@ class App {
     this.graph = new GraphView(record, (route, module) => this.routes.select(route, module));
     this.outputs = new Outputs(bundle, record, place(".outputs"));
     this.routes = new Routes(bundle, record, place(".routes"), {
-      chosen: (route, module) => this.graph.select(route, module),
+      pick: (route, module) => this.graph.select(route, module),
       position: (axis, at) => this.outputs.position(axis, at),
     });
     this.panels = panelsOf(bundle, () => this.changed());
@@ -66,8 +66,8 @@ class App {
 
 function fault(error) {
   const wayOut = "Load the page again; if that does not help, export and copy the folder again.";
-  const told = error instanceof BundleError ? error.message : `${error.name}: ${error.message}`;
-  place(".fault").replaceChildren(element("strong", {}, "The model cannot be run here. "), `${told}. `, wayOut);
+  const reason = error instanceof BundleError ? error.message : `${error.name}: ${error.message}`;
+  place(".fault").replaceChildren(element("strong", {}, "The model cannot be run here. "), `${reason}. `, wayOut);
   place(".fault").hidden = false;
   place(".bar progress").hidden = true;
   place(".status").textContent = "not loaded";
@@ -77,21 +77,21 @@ function fault(error) {
 async function begin() {
   theme(place("[data-do=theme]"));
   const bar = place(".bar progress"), status = place(".status");
-  const told = (text, part) => {
+  const report = (text, part) => {
     status.textContent = text;
     bar.hidden = part === undefined;
     if (part) bar.value = part;
     else bar.removeAttribute("value");
   };
-  told("loading the model", 0);
+  report("loading the model", 0);
   const [record, examples, content] = await Promise.all([
-    json("page.json"), json("examples.json"), fetched("model.onnx", (part) => told("loading the model", part)),
+    json("page.json"), json("examples.json"), fetched("model.onnx", (part) => report("loading the model", part)),
   ]);
-  told("starting ONNX Runtime", 0);
+  report("starting ONNX Runtime", 0);
   const threads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency || 1) : 1;
   const bundle = await Bundle.load(content, { threads });
   const app = new App(record, bundle, examples);
-  told(`runs in this browser, on ${threads === 1 ? "one thread" : `${threads} threads`}`);
+  report(`runs in this browser, on ${threads === 1 ? "one thread" : `${threads} threads`}`);
   globalThis.modgraph = app;
   await (examples.examples.length ? app.take(examples.examples[0]) : app.compute());
 }

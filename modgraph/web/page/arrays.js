@@ -37,6 +37,6 @@ export function nested(data, shape) {
 }
 
 export function percent(share) {
-  const shown = 100 * share;
-  return `${shown >= 99.95 || shown < 0.05 ? Math.round(shown) : shown.toFixed(1)} %`;
+  const value = 100 * share;
+  return `${value >= 99.95 || value < 0.05 ? Math.round(value) : value.toFixed(1)} %`;
 }

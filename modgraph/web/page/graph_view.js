@@ -1,4 +1,4 @@
-// The folded graph next to the model: its pools show what each module does, a click on one selects its route.
+// The folded graph next to the model: its pools display what each module does, a click on one selects its route.
 
 import { colourOf } from "./colours.js";
 import { load } from "./libraries.js";
@@ -10,8 +10,8 @@ let engine = null;
 globalThis.layouter = () => (engine ??= load("elk").then(() => new globalThis.ELK()));
 
 export class GraphView {
-  constructor(record, told) {
-    Object.assign(this, { root: document.body, told, pools: new Map(record.routes.map((route) => [route.pool, route.modules])) });
+  constructor(record, pick) {
+    Object.assign(this, { root: document.body, pick, pools: new Map(record.routes.map((route) => [route.pool, route.modules])) });
     this.pane = new Pane(this, record.graph, 0);
     this.draw();
     for (const [name, act] of [["in", () => this.pane.view.zoom(1.3)], ["out", () => this.pane.view.zoom(1 / 1.3)], ["fit", () => this.pane.view.fit()]])
@@ -48,18 +48,18 @@ export class GraphView {
   }
   clicked(event) {
     this.module = event.target.dataset?.module === undefined ? null : Number(event.target.dataset.module);
-    if (this.module !== null) this.told(this.names, this.module);
+    if (this.module !== null) this.pick(this.names, this.module);
   }
   select(route) {
     this.quiet = true;
-    const shown = [route.node, route.pool].filter((id) => this.pane.positions.boxes[id]);
-    return this.pane.select(shown.length ? shown : [route.node], { reveal: true }).finally(() => (this.quiet = false));
+    const visible = [route.node, route.pool].filter((id) => this.pane.positions.boxes[id]);
+    return this.pane.select(visible.length ? visible : [route.node], { reveal: true }).finally(() => (this.quiet = false));
   }
   // ------------------------------------------------------------ what a pane asks of its page
   selected(pane, ids) {
     if (this.quiet) return;
     this.names = ids.flatMap((id) => [id, ...ancestors(pane.index, id).map((box) => box.id), ...inside(pane.index.boxes.get(id))]);
-    this.told(this.names, null);
+    this.pick(this.names, null);
   }
   fold(pane, id, open) {
     return pane.fold(id, open);

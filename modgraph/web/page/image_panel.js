@@ -18,7 +18,7 @@ export class ImagePanel {
     this.cursor = element("i", { class: "cursor", hidden: true });
     this.seen = element("canvas", { class: "thumbnail", role: "img", "aria-label": "what the model sees" });
     this.context = this.canvas.getContext("2d", { willReadFrequently: true });
-    this.pen = new Pen(this.canvas, this.cursor, () => this.drawn(), () => this.clear());
+    this.pen = new Pen(this.canvas, this.cursor, () => this.follow(), () => this.clear());
     this.pen.thickness = THICK.first / 100;
     this.place = panel(bundle, port, this.frame(), this.controls(),
       element("p", { class: "muted keys" }, "Draw with mouse, finger or pen; or with arrow keys, where space sets the pen down and lifts it."));
@@ -45,10 +45,10 @@ export class ImagePanel {
     const thick = element("input", { type: "range", min: THICK.least, max: THICK.most, value: THICK.first, "aria-label": "thickness of the pen", oninput: () => {
       this.pen.thickness = thick.value / 100;
     } });
-    this.told = element("p", { class: "fault", role: "alert", hidden: true });
+    this.fault = element("p", { class: "fault", role: "alert", hidden: true });
     return element("div", { class: "controls" }, button("Clear", () => this.clear()), button("Invert", () => this.invert()),
       element("label", { class: "file" }, "Open image", file), element("label", {}, "Pen ", thick),
-      element("span", { class: "seen" }, element("span", { class: "muted" }, "the model sees "), this.seen), this.told);
+      element("span", { class: "seen" }, element("span", { class: "muted" }, "the model sees "), this.seen), this.fault);
   }
   fill(colour = "#000", left = 0, top = 0, width = this.canvas.width, height = this.canvas.height) {
     this.context.fillStyle = colour;
@@ -57,29 +57,29 @@ export class ImagePanel {
   clear() {
     this.pen.at = [0.5, 0.5];
     this.fill();
-    this.drawn();
+    this.follow();
   }
   invert(left = 0, top = 0, width = this.canvas.width, height = this.canvas.height) {
     this.context.globalCompositeOperation = "difference";
     this.context.fillStyle = "#fff";
     this.context.fillRect(left, top, width, height);
     this.context.globalCompositeOperation = "source-over";
-    this.drawn();
+    this.follow();
   }
-  drawn() {
+  follow() {
     this.exact = null;
     this.changed();
   }
   // A file's picture, as large as it fits whole, in the middle; dark things on a light ground are made light on dark
   // where the model knows them so.
   async open(file) {
-    this.told.hidden = true;
+    this.fault.hidden = true;
     let image;
     try {
       image = await createImageBitmap(file);
     } catch {
-      this.told.textContent = `${file.name} is no image that this browser can read.`;
-      this.told.hidden = false;
+      this.fault.textContent = `${file.name} is no image that this browser can read.`;
+      this.fault.hidden = false;
       return;
     }
     const { width, height } = this.canvas, fit = Math.min(width / image.width, height / image.height);
@@ -90,7 +90,7 @@ export class ImagePanel {
     this.fill("#fff", ...place); // behind what is transparent
     this.context.drawImage(image, ...place);
     if (this.bundle.manifest.preprocessing[this.port.name].ground === "dark" && this.border(...place) > 127.5) this.invert(...place);
-    else this.drawn();
+    else this.follow();
   }
   // The mean light along the border of a part.
   border(left, top, width, height) {
@@ -103,8 +103,8 @@ export class ImagePanel {
     paint(this.canvas, array, this.bundle, this.port.name, this.canvas.width, this.canvas.height);
   }
   made() {
-    const drawn = this.context.getImageData(0, 0, this.canvas.width, this.canvas.height);
-    return imageInput(this.bundle, this.port.name, drawn, { invert: false });
+    const image = this.context.getImageData(0, 0, this.canvas.width, this.canvas.height);
+    return imageInput(this.bundle, this.port.name, image, { invert: false });
   }
   value() {
     const array = this.exact ?? this.made();
@@ -113,7 +113,7 @@ export class ImagePanel {
   }
 }
 
-// Where one of several things is to stand: [left, top, width, height], as shares of the image.
+// Where one of several things is to be: [left, top, width, height], as shares of the image.
 function guide([left, top, width, height]) {
   const made = element("i", { class: "guide" });
   Object.assign(made.style, { left: `${100 * left}%`, top: `${100 * top}%`, width: `${100 * width}%`, height: `${100 * height}%` });

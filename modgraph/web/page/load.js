@@ -12,8 +12,8 @@ export async function json(name) {
   return response.json();
 }
 
-// The bytes of a file; `told` hears what part of it is there, from 0 to 1.
-export async function fetched(name, told) {
+// The bytes of a file; `report` hears what part of it is there, from 0 to 1.
+export async function fetched(name, report) {
   const response = await fetch(name);
   if (!response.ok) throw refused(name, response);
   const size = Number(response.headers.get("content-length")) || 0;
@@ -22,7 +22,7 @@ export async function fetched(name, told) {
   for (let reader = response.body.getReader(), part; !(part = await reader.read()).done; ) {
     parts.push(part.value);
     count += part.value.length;
-    if (size) told(Math.min(1, count / size)); // a server may have compressed it
+    if (size) report(Math.min(1, count / size)); // a server may have compressed it
   }
   const content = new Uint8Array(count);
   count = 0;

@@ -15,9 +15,9 @@ function map(bundle, name, image, { rows, columns }, label, shade) {
   paint(canvas, image, bundle, name, width * scale, height * scale);
   const context = canvas.getContext("2d"), [wide, high] = [canvas.width / columns, canvas.height / rows];
   for (let at = 0; at < rows * columns; at++) {
-    const shown = shade(at);
-    if (!shown) continue;
-    [context.fillStyle, context.globalAlpha] = shown;
+    const colour = shade(at);
+    if (!colour) continue;
+    [context.fillStyle, context.globalAlpha] = colour;
     const [x, y] = [(at % columns) * wide, Math.floor(at / columns) * high];
     context.fillRect(x, y, wide, high);
   }
@@ -28,12 +28,12 @@ function figure(canvas, title) {
   return element("figure", {}, canvas, element("figcaption", {}, title));
 }
 
-// A map for each choice that a token has, the largest gate's first: the chosen module in its colour.
-export function choiceMaps(bundle, route, image, chosen, selected) {
-  const { places, modules } = route, most = Math.max(1, ...chosen.map((each) => each.length));
+// A map for each choice that a token has, the largest gate's first: each place in the colour of its module.
+export function choiceMaps(bundle, route, image, choices, selected) {
+  const { places, modules } = route, most = Math.max(1, ...choices.map((each) => each.length));
   return Array.from({ length: most }, (_, rank) => {
     const shade = (at) => {
-      const module = chosen[places.in_front + at][rank];
+      const module = choices[places.in_front + at][rank];
       if (module === undefined) return null;
       return [colourOf(module, modules), selected === null || selected === module ? OVER : 0.08];
     };
@@ -44,11 +44,11 @@ export function choiceMaps(bundle, route, image, chosen, selected) {
 
 // A map for each module, its colour the stronger, the larger its gate, from the least of them all to the largest.
 export function gateMaps(bundle, route, image, gates, names, selected) {
-  const { places, modules } = route, shown = gates.slice(places.in_front);
-  const all = shown.flatMap((row) => [...row]), range = Math.max(...all) - Math.min(...all);
+  const { places, modules } = route, tokens = gates.slice(places.in_front);
+  const all = tokens.flatMap((row) => [...row]), range = Math.max(...all) - Math.min(...all);
   const span = Math.max(LEAST_RANGE, range), least = Math.min(...all) - (span - range) / 2;
   return names.map((name, module) => {
-    const shade = (at) => [colourOf(module, modules), 0.85 * ((shown[at][module] - least) / span)];
+    const shade = (at) => [colourOf(module, modules), 0.85 * ((tokens[at][module] - least) / span)];
     const title = `${name}: gates`;
     const found = figure(map(bundle, places.image, image, places, title, shade), name);
     found.classList.toggle("selected", selected === module);

@@ -4,7 +4,7 @@ import { count, nested } from "./arrays.js";
 import { panel } from "./panel.js";
 
 const { element } = globalThis;
-const MOST = 6000; // numbers that are shown as text
+const MOST = 6000; // numbers that are written as text
 
 export class NumbersPanel {
   constructor(bundle, port, changed) {

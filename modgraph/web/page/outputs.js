@@ -3,8 +3,8 @@
 import { nested, percent, ranked, rows, softmax, unpacked } from "./arrays.js";
 import { BundleError } from "../modgraph_web/modgraph.js";
 
-const { element, fill, shownNumber } = globalThis;
-const ALL_SHOWN = 12, MOST = 10; // classes: so many are all shown in their order, of more the most probable
+const { element, fill, formatNumber } = globalThis;
+const MOST_IN_ORDER = 12, MOST = 10; // classes: so many are listed in their order, of more the most probable
 const LINES = 200; // of exact numbers
 const QUIET = 500; // milliseconds after which a result is read out
 
@@ -12,8 +12,8 @@ export class Outputs {
   constructor(bundle, record, place) {
     Object.assign(this, { bundle, place, probabilities: new Set(record.probabilities), at: new Map(), charts: new Map(), described: record.charts, last: null });
     this.body = element("div", { class: "each" });
-    this.told = element("p", { class: "quiet", "aria-live": "polite" });
-    place.replaceChildren(this.body, this.told);
+    this.said = element("p", { class: "quiet", "aria-live": "polite" });
+    place.replaceChildren(this.body, this.said);
   }
   empty() {
     this.body.replaceChildren(element("p", { class: "panel muted" }, "Draw, type or choose something."));
@@ -27,7 +27,7 @@ export class Outputs {
     Object.assign(this, { last, example });
     this.draw();
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => (this.told.textContent = this.summary.join("; ")), QUIET);
+    this.timer = setTimeout(() => (this.said.textContent = this.summary.join("; ")), QUIET);
   }
   // Show what comes at a place of an axis.
   position(axis, at) {
@@ -50,12 +50,12 @@ export class Outputs {
     const lines = rows(array), at = Math.min(this.at.get(port.name) ?? lines.length - 1, lines.length - 1);
     const values = lines[at], shares = this.probabilities.has(port.name) ? [...values] : softmax(values);
     const name = (place) => port.classes[place] ?? String(place), best = ranked(shares, 1)[0];
-    const shown = shares.length <= ALL_SHOWN ? [...shares.keys()] : ranked(shares, MOST);
+    const places = shares.length <= MOST_IN_ORDER ? [...shares.keys()] : ranked(shares, MOST);
     this.summary.push(`${port.name}: ${name(best)}, ${percent(shares[best])}`);
     return [
       lines.length > 1 ? this.slider(port, lines.length, at) : null,
       element("p", { class: "best" }, name(best), element("span", { class: "muted" }, ` ${percent(shares[best])}`), this.truth(port)),
-      element("table", { class: "bars" }, element("tbody", {}, shown.map((place) => {
+      element("table", { class: "bars" }, element("tbody", {}, places.map((place) => {
         const bar = element("i");
         bar.style.width = `${100 * shares[place]}%`;
         return element("tr", { class: place === best ? "first" : undefined }, element("th", { scope: "row" }, name(place)),
@@ -83,12 +83,12 @@ export class Outputs {
   }
   numbers(port, { data, shape }) {
     if (shape.length === 1) {
-      this.summary.push(`${port.name}: ${shownNumber(data[0])}`);
-      return element("p", { class: "best" }, shownNumber(data[0]));
+      this.summary.push(`${port.name}: ${formatNumber(data[0])}`);
+      return element("p", { class: "best" }, formatNumber(data[0]));
     }
     if (shape.length > 2) return element("p", { class: "muted" }, `[${shape.slice(1).join(", ")}], see the exact numbers`);
     if (typeof port.shape[0] === "string") return this.curve(port, data);
-    return element("p", { class: "mono" }, Array.from(data.subarray(0, ALL_SHOWN), shownNumber).join(", "), data.length > ALL_SHOWN ? " …" : "");
+    return element("p", { class: "mono" }, Array.from(data.subarray(0, MOST_IN_ORDER), formatNumber).join(", "), data.length > MOST_IN_ORDER ? " …" : "");
   }
   // The values along the first axis of an output.
   curve(port, data) {

@@ -4,8 +4,8 @@ const { element } = globalThis;
 
 export function panel(bundle, port, ...content) {
   const how = bundle.manifest.preprocessing[port.name];
-  const told = typeof how === "string" ? how : how?.words ?? "";
+  const description = typeof how === "string" ? how : how?.words ?? "";
   return element("section", { class: "panel input", "data-input": port.name },
     element("h2", {}, port.name, element("span", { class: "muted mono" }, ` ${port}`)),
-    ...content, told ? element("p", { class: "muted" }, told) : null);
+    ...content, description ? element("p", { class: "muted" }, description) : null);
 }

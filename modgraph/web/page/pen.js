@@ -4,8 +4,8 @@ const STEP = 1 / 28; // of the width, for each press of an arrow; a quarter of i
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export class Pen {
-  constructor(canvas, cursor, drawn, cleared) {
-    Object.assign(this, { canvas, cursor, drawn, cleared, at: [0.5, 0.5], isDown: false, pointer: null, thickness: 0.1 });
+  constructor(canvas, cursor, onDraw, onClear) {
+    Object.assign(this, { canvas, cursor, onDraw, onClear, at: [0.5, 0.5], isDown: false, pointer: null, thickness: 0.1 });
     this.context = canvas.getContext("2d", { willReadFrequently: true });
     canvas.addEventListener("pointerdown", (event) => this.press(event));
     canvas.addEventListener("pointermove", (event) => this.drag(event));
@@ -23,7 +23,7 @@ export class Pen {
     context.lineTo(to[0] * width, to[1] * height);
     context.stroke();
     this.at = to;
-    this.drawn();
+    this.onDraw();
   }
   placeOf(event) {
     const edge = this.canvas.getBoundingClientRect();
@@ -46,7 +46,7 @@ export class Pen {
     const arrow = ARROWS[event.key];
     if (arrow) this.move(arrow.map((way) => way * STEP * (event.shiftKey ? 0.25 : 1)));
     else if (event.key === " ") this.toggle();
-    else if (event.key === "Backspace" || event.key === "Delete") this.cleared();
+    else if (event.key === "Backspace" || event.key === "Delete") this.onClear();
     else return;
     event.preventDefault();
     this.point(true);
@@ -64,7 +64,7 @@ export class Pen {
     this.isDown = false;
     this.point(false);
   }
-  // Show where the keys' pen is.
+  // Display where the keys' pen is.
   point(visible) {
     this.cursor.hidden = !visible;
     this.cursor.style.left = `${100 * this.at[0]}%`;

@@ -22,7 +22,7 @@ function pixelsOf({ data, shape: [, channels, height, width] }, how) {
   return pixels;
 }
 
-// What a number means as light, from 0 to 1: by the mean and deviation of its channel, else from the least to the most.
+// The light of a number, from 0 to 1: by the mean and deviation of its channel, else from the least to the most.
 function lightOf(data, channels, size, how) {
   const at = (list, channel) => (Array.isArray(list) ? list[channel % list.length] : list);
   if (how?.mean && how?.deviation) return (channel, pixel) => data[channel * size + pixel] * at(how.deviation, channel) + at(how.mean, channel);

@@ -7,12 +7,12 @@ import { choiceMaps, gateMaps } from "./maps.js";
 import { wordsOf } from "./route_words.js";
 
 const { element } = globalThis;
-const ALL_SHOWN = 4; // routes; of more, one at a time
+const MOST_AT_ONCE = 4; // routes; of more, one at a time
 const MOST_ROWS = 64, MOST_MAPS = 12;
 
 export class Routes {
-  constructor(bundle, record, place, { chosen, position }) {
-    Object.assign(this, { bundle, place, chosen, position, routes: record.routes, selected: null, module: null, last: null });
+  constructor(bundle, record, place, { pick, position }) {
+    Object.assign(this, { bundle, place, onPick: pick, position, routes: record.routes, selected: null, module: null, last: null });
     this.charts = new Map(this.routes.map((route) => [route, new LiveChart(route.chart, record.charts.config, "gates of each decision")]));
     place.hidden = !this.routes.length;
     this.body = element("div", { class: "each" });
@@ -21,7 +21,7 @@ export class Routes {
     place.replaceChildren(element("div", { class: "head" }, element("h2", {}, "Routing"), this.isMany ? this.choose : null), this.body);
   }
   get isMany() {
-    return this.routes.length > ALL_SHOWN;
+    return this.routes.length > MOST_AT_ONCE;
   }
   // The share of each module by the node of the route, for the graph.
   show(last) {
@@ -31,7 +31,7 @@ export class Routes {
     this.draw();
     return Object.fromEntries(this.routes.map((route, at) => [route.node, decisions[at].use]));
   }
-  // Select what a box of the graph stands for: a route, or a pool whose first route that is, and perhaps a module.
+  // Select what a box of the graph is: a route, or a pool whose first route that is, and perhaps a module.
   select(names, module) {
     const route = this.routes.find((each) => names.some((name) => [each.node, each.pool, each.router].includes(name)));
     this.selected = route ? route.name : null;
@@ -45,19 +45,19 @@ export class Routes {
     [this.selected, this.module] = [name, again ? null : module];
     this.choose.value = name;
     this.draw();
-    this.chosen(this.routes.find((route) => route.name === name), this.module);
+    this.onPick(this.routes.find((route) => route.name === name), this.module);
   }
   draw() {
-    const shown = this.isMany ? this.routes.filter((route) => route.name === this.choose.value) : this.routes;
+    const visible = this.isMany ? this.routes.filter((route) => route.name === this.choose.value) : this.routes;
     const focused = document.activeElement?.dataset.module, inside = this.body.contains(document.activeElement) && document.activeElement.closest(".route");
-    this.body.replaceChildren(...shown.map((route) => this.section(route)));
+    this.body.replaceChildren(...visible.map((route) => this.section(route)));
     if (inside) this.body.querySelector(`[data-route="${CSS.escape(inside.dataset.route)}"] [data-module="${focused}"]`)?.focus();
   }
   section(route) {
     const decisions = this.decisions.get(route.name), isSelected = this.selected === route.name;
     const names = Array.from({ length: route.modules }, (_, module) => `${route.pool.split(".").pop()}.${module}`);
     return element("section", { class: `panel route${isSelected ? " selected" : ""}`, "data-route": route.name },
-      element("h3", {}, element("button", { type: "button", class: "link", "data-module": "", title: "show it in the graph", onclick: () => this.pick(route.name, null) }, route.name)),
+      element("h3", {}, element("button", { type: "button", class: "link", "data-module": "", title: "display it in the graph", onclick: () => this.pick(route.name, null) }, route.name)),
       element("p", { class: "muted" }, `${route.pool} by ${rounded(route.decides)}`),
       this.picture(route, decisions, names, isSelected ? this.module : null), this.bars(route, decisions, names, isSelected ? this.module : null));
   }
@@ -73,11 +73,11 @@ export class Routes {
     return element("div", { class: "modules", role: "group", "aria-label": title }, element("p", { class: "muted" }, title), names.map(row));
   }
   picture(route, decisions, names, selected) {
-    const { gates, chosen, selects } = decisions, { places } = route;
+    const { gates, choices, selects } = decisions, { places } = route;
     if (route.modules === 1) return null;
     if (places) {
       const image = this.last.inputs[places.image];
-      const maps = selects ? choiceMaps(this.bundle, route, image, chosen, selected) : [];
+      const maps = selects ? choiceMaps(this.bundle, route, image, choices, selected) : [];
       const each = names.length <= MOST_MAPS && (!selects || selected !== null) ? gateMaps(this.bundle, route, image, gates, names, selected) : [];
       const note = selects && selected === null ? null : element("p", { class: "muted" }, "the stronger the colour, the larger the gate");
       return element("div", {}, element("div", { class: "maps" }, maps, each), note);

@@ -3,7 +3,7 @@
 export function theme(button) {
   const system = matchMedia("(prefers-color-scheme: dark)"), root = document.documentElement;
   button.addEventListener("click", () => {
-    const shown = root.dataset.theme ?? (system.matches ? "dark" : "light");
-    root.dataset.theme = shown === "dark" ? "light" : "dark";
+    const now = root.dataset.theme ?? (system.matches ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
   });
 }

@@ -13,26 +13,26 @@ export class WordsPanel {
       this.exact = null;
       changed();
     } });
-    this.told = element("p", { class: "muted unknown", role: "status" });
+    this.unknown = element("p", { class: "muted unknown", role: "status" });
     this.writer = canContinue(bundle, port) ? new Writer(bundle, port, () => this.value()?.data) : null;
-    this.place = panel(bundle, port, this.text, this.told, ...(this.writer ? [this.writer.place] : []));
+    this.place = panel(bundle, port, this.text, this.unknown, ...(this.writer ? [this.writer.place] : []));
   }
   set(array) {
     this.exact = array;
     this.text.value = Array.from(array.data, Number).map(wordsReader(this.bundle, this.port.name)).join(hasPieces(this.bundle, this.port.name) ? "" : " ");
-    this.tell([]);
+    this.report([]);
   }
   value() {
     if (this.exact) return this.exact;
-    if (!this.text.value.trim()) return this.tell([]);
+    if (!this.text.value.trim()) return this.report([]);
     const { data, shape, unknown } = wordsInput(this.bundle, this.port.name, this.text.value);
-    this.tell(unknown);
+    this.report(unknown);
     return { data, shape };
   }
   // Say which words the model does not know.
-  tell(unknown) {
+  report(unknown) {
     const words = [...new Set(unknown)];
-    this.told.replaceChildren(...(words.length ? ["not in its vocabulary: ", ...words.flatMap((word) => [element("mark", {}, word), " "])] : []));
+    this.unknown.replaceChildren(...(words.length ? ["not in its vocabulary: ", ...words.flatMap((word) => [element("mark", {}, word), " "])] : []));
     return null;
   }
 }

@@ -1,4 +1,4 @@
-// A language model writes on: word by word behind a text, each in the colour of the module that its route chose.
+// A language model writes on: word by word behind a text, each in the colour of its module.
 
 import { BundleError, hasPieces, wordsReader } from "../modgraph_web/modgraph.js";
 import { colourOf } from "./colours.js";
@@ -24,11 +24,11 @@ export class Writer {
     this.route.value = this.routes.at(-1) ?? "";
     this.route.hidden = this.routes.length < 2;
     this.button = element("button", { type: "button", "data-do": "write", onclick: () => (this.isRunning ? this.stop() : this.write()) }, "Write on");
-    this.told = element("p", { class: "muted", role: "status" });
+    this.status = element("p", { class: "muted", role: "status" });
     this.words = element("p", { class: hasPieces(bundle, port.name) ? "words pieces written" : "words written", "aria-label": "what the model writes", "aria-live": "off" });
     this.place = element("div", { class: "writer" },
       element("div", { class: "controls" }, this.button, element("label", {}, "words", this.count), element("label", {}, "temperature", this.temperature), this.route),
-      this.words, this.told);
+      this.words, this.status);
   }
   stop() {
     this.isStopped = true;
@@ -36,18 +36,18 @@ export class Writer {
   // Write behind the text as it is now, with samples of their own at each press.
   async write() {
     const ids = this.read();
-    if (!ids?.length) return this.tell("type some words first");
+    if (!ids?.length) return this.report("type some words first");
     Object.assign(this, { isRunning: true, isStopped: false });
     this.button.textContent = "Stop";
     this.words.replaceChildren();
-    this.tell("");
+    this.report("");
     const began = performance.now();
     try {
       const count = await this.stream(ids);
-      this.tell(`${count} words, ${Math.round((1000 * count) / (performance.now() - began))} a second`);
+      this.report(`${count} words, ${Math.round((1000 * count) / (performance.now() - began))} a second`);
     } catch (error) {
       if (!(error instanceof BundleError || error instanceof RangeError)) throw error;
-      this.tell(error.message);
+      this.report(error.message);
     } finally {
       Object.assign(this, { isRunning: false, isStopped: true });
       this.button.textContent = "Write on";
@@ -66,7 +66,7 @@ export class Writer {
       waiting.append(textOf(id)); // empty for a piece that completes no letter
       this.words.append(waiting);
       count++;
-      await new Promise((done) => setTimeout(done)); // the page is drawn, and Stop can be pressed
+      await new Promise((done) => setTimeout(done)); // the page is rendered, and Stop can be pressed
     }
     return count;
   }
@@ -85,7 +85,7 @@ export class Writer {
   colourAll() {
     for (const word of this.words.children) this.colour(word, word.modules);
   }
-  tell(text) {
-    this.told.textContent = text;
+  report(text) {
+    this.status.textContent = text;
   }
 }

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 from modgraph.inspect.diff import Side, compare_sides
 from modgraph.inspect.diff.html import write_html
 from modgraph.program import load
-from tests.inspect.browser import quiet_page
+from tests.inspect.browser import find_wide, quiet_page
 
 
 def test_a_change_is_framed_and_picked_on_both_sides(browser: Browser, tmp_path: Path) -> None:
@@ -28,6 +28,8 @@ def test_a_change_is_framed_and_picked_on_both_sides(browser: Browser, tmp_path:
         expect(page.locator(".plan .what")).to_contain_text("~ changed router agree: iterations: 4 → 5")
         page.locator("[data-do=tab][data-tab=charts]").click()
         expect(page.locator(".charts")).to_contain_text("What differs")
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert not find_wide(page), "nothing pans on a phone"
 
 
 def test_a_changed_pool_is_seen_with_all_of_its_route(browser: Browser, tmp_path: Path) -> None:

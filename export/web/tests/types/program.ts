@@ -12,9 +12,9 @@ export async function classes(url: string, image: Float32Array): Promise<string>
   await bundle.run({ image: "text" });
   // @ts-expect-error ports are read only
   port.name = "other";
-  const drawn = imageInput(bundle, "image", new ImageData(8, 8), { invert: false });
+  const scaled = imageInput(bundle, "image", new ImageData(8, 8), { invert: false });
   const { unknown, ...words } = wordsInput(bundle, "words", "in the beginning");
-  await bundle.run({ image: drawn, words });
+  await bundle.run({ image: scaled, words });
   const { cache, outputs: { logits: next } } = await bundle.step([[1, 2], [3, 4]], { lengths: [2, 1] });
   await bundle.step([[next.data[0]]], { cache: cache.take([1]), routing: true });
   for await (const { tokens, modules } of bundle.stream([[1]], { tokens: 4, topP: 0.9, routing: true }))
