@@ -91,7 +91,7 @@ def test_a_digit_of_the_visitor_changes_the_routing(address: str, browser: Brows
     with opened_screen(browser, address) as page:
         show(page, "run")
         hint = page.locator("#view-run .prose")
-        assert "modgraph play small.mod -o playground --with runs/small" in hint.inner_text()
+        expect(hint).to_contain_text("modgraph play small.mod -o playground --with runs/small")
         assert hint.get_by_role("button").all_inner_texts() == ["seen", "writer"]
         assert not page.locator("iframe").count(), "ONNX Runtime is loaded where a run is opened"
         frame = take(page, "seen.mod")
