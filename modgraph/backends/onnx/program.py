@@ -7,6 +7,7 @@ operators only if neither the exporter nor `SAID` knows one, and reads the types
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -30,10 +31,12 @@ class NotCaptured(RuntimeError):
 
 def program_of(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], shapes: Any, known: ONNXRegistry) -> Any:
     """Capture a model for inputs with the dynamic axes of `shapes`. Raises `NotCaptured`."""
+    dynamo: Any = import_module("torch._dynamo.config")
     before = fx_config.do_not_emit_stack_traces
     fx_config.do_not_emit_stack_traces = True  # they take a tenth of the time
     try:
-        captured = TorchExportNonStrictStrategy()(model, inputs, {}, dynamic_shapes=shapes)
+        with dynamo.patch(fake_tensor_cache_enabled=False):  # its entries take more time than they save
+            captured = TorchExportNonStrictStrategy()(model, inputs, {}, dynamic_shapes=shapes)
     finally:
         fx_config.do_not_emit_stack_traces = before
     program = captured.exported_program
