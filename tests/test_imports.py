@@ -49,6 +49,7 @@ needs_none_of(*HEAVY)
 TRAINING = """
 import modgraph.training.run, modgraph.trace.trace_run
 modgraph.load("m.mod").build()
+modgraph.loads("model words() { input x: token[time, 3] y = x -> embedding(2) output y }").build()
 UNUSED = ("torch_geometric", "onnx", "torch._dynamo", "sympy", "sklearn", "scipy", "PIL", "pandas")
 needs_none_of(*UNUSED, "tensorboard")
 done("train", "m.mod", "--out", "run")

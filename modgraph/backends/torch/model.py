@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from modgraph.backends.torch.batch_types import BatchTypes
 from modgraph.backends.torch.construct import Namespace
@@ -307,6 +308,16 @@ def build(
     return model.to(device)
 
 
+class _Unfilled(TorchFunctionMode):
+    """Initialisers of torch leave weights as they are. For normal numbers without a device torch imports its compiler,
+    which takes as long as torch."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__module__", None) == torch.nn.init.__name__:
+            return kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
 def build_empty_model(
     graph: Graph,
     lowering: str | None = None,
@@ -316,7 +327,7 @@ def build_empty_model(
     group: Group | None = None,
 ) -> Model:
     """Build a model with uninitialised weights, allocated within the context `allocation`."""
-    with torch.device("meta"):
+    with torch.device("meta"), _Unfilled():
         model = Model(graph, optimise(graph, build_training_passes(lowering, asked, store)), group)
     weights = weights_to_hold(graph, group)
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
