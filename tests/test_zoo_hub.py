@@ -117,6 +117,7 @@ def test_logits_and_every_choice_are_theirs(pair: Pair) -> None:
     assert_equal_choices(found.routing, choices)
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize("prompt", [1, 7, 40])
 def test_it_continues_texts_as_they_do(pair: Pair, prompt: int) -> None:
     expected = pair.continue_texts(prompt, 64)

@@ -50,7 +50,7 @@ MORE = {
     "axes": {"time": {"longest": 100}},
 }
 Path_ = tuple[str | int, ...]
-SEEDS = pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 1500), marks=pytest.mark.slow)], ids=str)
+SEEDS = pytest.mark.parametrize("seeds", [range(10), pytest.param(range(10, 1500), marks=pytest.mark.slow)], ids=str)
 
 
 @pytest.fixture(scope="module")

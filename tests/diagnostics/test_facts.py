@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ for path, text in SOURCES.items():
         import_module(".".join(path.with_suffix("").parts))
 
 
-def messages_in(path: Path) -> dict[str, Any]:
-    """The messages that a file can make, as it calls them."""
+def messages_in(path: Path, nodes: Sequence[ast.AST]) -> dict[str, Any]:
+    """The messages that a file of some nodes can make, as it calls them."""
     known = dict(vars(sys.modules.get(".".join(path.with_suffix("").parts), object)))
-    for tree in ast.walk(ast.parse(SOURCES[path])):
+    for tree in nodes:
         for alias in tree.names if isinstance(tree, ast.ImportFrom) and tree.module else ():
             module, within = sys.modules.get(tree.module), sys.modules.get(f"{tree.module}.{alias.name}")
             known |= {f"{alias.name}.{name}": each for name, each in vars(within or object).items()}
@@ -43,8 +43,9 @@ def name_of(called: ast.expr) -> str:
 
 def made() -> Iterator[tuple[str, type[Diagnostic], list[str | None]]]:
     for path, text in SOURCES.items():
-        known = messages_in(path)
-        for tree in ast.walk(ast.parse(text)):
+        nodes = [*ast.walk(ast.parse(text))]
+        known = messages_in(path, nodes)
+        for tree in nodes:
             if isinstance(tree, ast.Call) and (message := known.get(name_of(tree.func))):
                 yield f"{path}:{tree.lineno}", message, [each.arg for each in tree.keywords]
 

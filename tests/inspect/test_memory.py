@@ -144,7 +144,7 @@ def training(request: pytest.FixtureRequest) -> MeasuredStep:
     return MeasuredStep.of(modgraph.load(f"specs/{name}.mod", **parameters).ir)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("batch", [1, 32])
 def test_a_step_of_a_spec_takes_the_reported_memory_within_a_fifth(training: MeasuredStep, batch: int) -> None:
     predicted = memory_of(training.graph, TrainingStep(batch), {"time": TIME})

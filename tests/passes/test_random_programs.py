@@ -23,7 +23,7 @@ def case_of(number: int) -> Case:
     return Case(modgraph.loads(program(number).text), str(number))
 
 
-@pytest.mark.some(7)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("number", PROGRAMS)
 @pytest.mark.parametrize("passes", [TRAINING, INFERENCE], ids=["training", "inference"])
 def test_a_pass_leaves_a_sound_graph_and_changes_it_once(passes: tuple[Pass, ...], number: int) -> None:
@@ -37,7 +37,7 @@ def test_a_pass_leaves_a_sound_graph_and_changes_it_once(passes: tuple[Pass, ...
         before = graph
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("number", PROGRAMS)
 def test_outputs_losses_records_gradients_and_draws_stay(number: int) -> None:
     case = case_of(number)

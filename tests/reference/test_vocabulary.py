@@ -130,7 +130,7 @@ def test_a_model_computes_its_meaning(name: str, training: bool) -> None:
     hold(modgraph.loads(MODELS[name]), training, skips=name in ("gru", "scans"))
 
 
-@pytest.mark.some(30)
+@pytest.mark.some(20)
 @TRAINING
 @pytest.mark.parametrize("path", SMALL)
 def test_a_shipped_spec_computes_its_meaning(path: str, training: bool) -> None:
@@ -138,7 +138,7 @@ def test_a_shipped_spec_computes_its_meaning(path: str, training: bool) -> None:
 
 
 # examples keep unequally many tokens by `retain`: tests/passes/test_caches.py compares them
-@pytest.mark.some(20)
+@pytest.mark.some(12)
 @pytest.mark.parametrize("name", [each for each in NAMES if each != "retain"])
 def test_settings_and_axes_of_any_length_mean_what_they_say(name: str) -> None:
     for text in specs(name, Random(name)):

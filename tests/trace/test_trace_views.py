@@ -35,7 +35,7 @@ from tests.nn.gmoe_in_numpy import cosine_logits
 from tests.trace.test_trace import images_in
 
 SPEC = "specs/gmoe_digits.mod"
-SMALL = {"data.images": 240, "train.epochs": 2, "train.batch": 8, "dim": 8, "experts": 5, "width": 4}
+SMALL = {"data.images": 120, "train.epochs": 2, "train.batch": 8, "dim": 8, "experts": 5, "width": 4}
 ROUTES = ("blocks.1.expert", "blocks.3.expert")
 
 

@@ -73,7 +73,7 @@ def trained(folder: Path, text: str, data: str, algorithm: str = "em") -> Path:
 
 def language(folder: Path, router: str, algorithm: str) -> Path:
     """A language model on the first verses of the Bible."""
-    lines = " ".join(read_king_james()[:4000]).replace("<eos> ", "\n")
+    lines = " ".join(read_king_james()[:2000]).replace("<eos> ", "\n")
     (folder / "genesis.txt").write_text(lines)
     data = f"{{name: text, train: {folder}/genesis.txt, window: 7, test_fraction: 0.3}}"
     return trained(folder, LANGUAGE.replace("ROUTER", router), data, algorithm)

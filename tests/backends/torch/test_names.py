@@ -119,7 +119,7 @@ def check_names(role: str, names: list[str]) -> None:
     torch.export.export(model.eval(), inputs, strict=False)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("role", ROLES)
 def test_names_compute_are_captured_and_written_as_source(role: str) -> None:
     check_names(role, some_names(role))
