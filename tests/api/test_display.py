@@ -20,7 +20,7 @@ MOST = 300_000  # letters of what a notebook holds of a value
 LONGEST = 300  # letters of a line
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_spec_displays_itself_in_a_notebook_of_bounded_size(path: Path) -> None:
     program = modgraph.load(path)

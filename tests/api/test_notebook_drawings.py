@@ -20,7 +20,7 @@ def browser() -> Iterator[Browser]:
     yield from started()
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "name", ["smn", "modular_networks_lm", "gmoe_digits", "story", "zoo/mixtral", "gmoe", "mt_rmn"]
 )

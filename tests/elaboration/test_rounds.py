@@ -141,7 +141,7 @@ def test_a_mistake_in_a_round_is_reported_as_without_copies(body: str, monkeypat
     assert messages[0] == messages[1]
 
 
-@pytest.mark.some(10)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("number", range(0, 400, 10))
 def test_no_random_program_changes_by_copying(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     text = program(number).text

@@ -100,7 +100,7 @@ def test_a_route_keeps_what_it_says_in_every_lowering(text: str, lowering: str) 
     assert near(predicted, measured), (predicted, measured)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("lowering", [None, "masked"])
 @pytest.mark.parametrize("name", NESTED)
 def test_pools_inside_pools_keep_forced_choices(name: str, lowering: str | None) -> None:
@@ -159,7 +159,7 @@ def test_every_spec_is_compared_with_torch() -> None:
     assert {path.stem for path in Path("specs").glob("*.mod")} == {name for name, _ in SPECS}
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("text", [TRANSFORMER, SEQUENCE], ids=["transformer", "sequence"])
 @pytest.mark.parametrize(
     ("optimizer", "settings", "step"),

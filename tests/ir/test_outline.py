@@ -40,7 +40,7 @@ model m {
 }"""
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("path", sorted(SPECS), ids=lambda path: path.stem)
 def test_specs_are_kept(path: Path) -> None:
     assert assert_kept(load(str(path)).ir).body.name
@@ -52,7 +52,7 @@ def test_structures_are_kept(name: str) -> None:
     assert assert_kept(loads(STRUCTURES[name]).ir).definitions
 
 
-@pytest.mark.some(70)
+@pytest.mark.some(40)
 @pytest.mark.parametrize("text", [*EXAMPLES.values(), *LARGER], ids=[*EXAMPLES, *map(str, range(len(LARGER)))])
 def test_examples_are_kept(text: str) -> None:
     assert_kept(loads(text).ir)

@@ -27,7 +27,7 @@ ENDS = {
 }
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("end", ENDS)
 def test_a_server_ends_in_silence(end: str) -> None:
     command = [sys.executable, "-m", "modgraph", "lsp"]

@@ -164,7 +164,7 @@ def test_padding_moves_no_gradient_not_even_of_an_example_that_sees_nothing() ->
     assert all(torch.isfinite(each).all() for each in grads[0] if each is not None)
 
 
-@pytest.mark.some(10)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("takes", TAKES)
 def test_what_is_kept_for_the_way_back_is_what_torch_keeps(settings: str, takes: str) -> None:

@@ -49,7 +49,7 @@ def _use(name: str, axes: list[object], rng: Random) -> str:
 NAMES = [*Op.registry, *(f"router {name}" for name in Router.registry if name != "every_module")]
 
 
-@pytest.mark.some(25)
+@pytest.mark.some(15)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_accepted_of_any_length_can_be_used(name: str) -> None:
     for text in specs(name, Random(name)):

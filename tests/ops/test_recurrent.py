@@ -214,7 +214,7 @@ def test_a_pool_keeps_what_it_says_of_each_module() -> None:
     assert near(counts, measured), (counts, measured)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("given_", ["5", "64, bias=false", "16, reverse=true"])
 @pytest.mark.parametrize("batch", [1, 40])

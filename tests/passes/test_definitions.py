@@ -34,7 +34,7 @@ def changes_by(pipeline: str, graph: Graph) -> Iterator[tuple[Pass, Graph]]:
             yield each, graph
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("name", SPECS)
 def test_passes_leave_the_calls_of_specs(name: str, pipeline: str) -> None:
@@ -46,7 +46,7 @@ def test_passes_leave_the_calls_of_specs(name: str, pipeline: str) -> None:
         assert outline(after).definitions, f"no definition is left after {each.name}"
 
 
-@pytest.mark.some(14)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("name", ["novel", "scans", *STRUCTURES])
 def test_passes_leave_the_calls_of_structures(name: str, pipeline: str) -> None:

@@ -63,7 +63,7 @@ def spec_of(folder: Path, text: str) -> Path:
     return spec
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("text", ROUTERS, ids=["noisy", "cosine", "softmax", "choice"])
 def test_a_router_grows_by_rows_whose_optimizer_begins_while_that_of_the_old_goes_on(tmp_path: Path, text: str) -> None:
     axes = ROUTERS[text]

@@ -51,7 +51,7 @@ def waits_of_a_step(engine: Engine) -> Counter[str]:
     return Counter(waits.found)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("spec", "expected"), [("smn", Counter()), ("gmoe_digits", SIZES), ("mt_rmn", Counter())])
 def test_a_step_waits_only_for_the_sizes_of_slices(
     spec: str, expected: Counter[str], series: Path, tmp_path: Path

@@ -196,7 +196,7 @@ def test_the_gap_is_that_of_the_closest_decision() -> None:
     assert gap(choice, scores / 8).tolist() == [0.25 / 8, 0.0], "small scores are taken as they are"
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ROUTER_EXAMPLES)
 def test_every_lowering_that_export_may_choose_can_be_exported(name: str, trace_once: Trace) -> None:
     """The definition by message passing is not one of them, where a router has others."""

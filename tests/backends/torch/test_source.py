@@ -116,14 +116,14 @@ def check(model: Model) -> str:
     return source
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", SPECS)
 def test_a_spec_as_source_computes_the_same(name: str) -> None:
     source = check(modgraph.load(f"specs/{name}.mod", **SPECS[name]).build(seed=1))
     assert max(map(len, source.splitlines())) < 200
 
 
-@pytest.mark.some(45)
+@pytest.mark.some(30)
 @pytest.mark.parametrize("text", [*OP_EXAMPLES.values(), *ROUTER_EXAMPLES.values(), *ROUTERS_IN_SCAN.values(), GRU])
 def test_every_op_and_router_as_source_computes_the_same(text: str) -> None:
     check(modgraph.loads(text).build(seed=1))
@@ -294,7 +294,7 @@ def test_lines_that_need_something_from_elsewhere(place: str) -> None:
 PAPERS = sorted(path.stem for path in Path("tests/papers").glob("*.mod"))
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_paper_as_source_computes_the_same(name: str) -> None:
     check(modgraph.load(f"tests/papers/{name}.mod").build(seed=1, pools="modules"))

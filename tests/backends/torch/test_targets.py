@@ -67,7 +67,7 @@ PERMITTED = {
 }
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("what", PERMITTED)
 def test_what_only_training_reads_is_needed_only_in_training(what: str, tmp_path: Path) -> None:
     given = "input x: float[4] input time: float[place, 4] target t: float[4]"
