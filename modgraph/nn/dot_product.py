@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.padding import both
@@ -44,6 +45,9 @@ class DotProductAttention(nn.Module):
         self.options, self.window = Options(scale, cap, band, last), window
         self.skips_padding = same and band == BEFORE  # a query sees no padding, which comes after it
         self.places = {name: self._find_places(name) for name in self.letters}
+        self.orders = [(0, *(1 + at for at in order)) for order, _ in self.places.values()]
+        ordered = f"{self.heads}N{self.own}"
+        self.back = (0, *(1 + ordered.index(each) for each in self.result if each in ordered))
         vectors = [name for name in self.letters if name not in TERMS]
         lacking = [[at for at in self.places[name][1] if at < len(self.heads)] for name in vectors]
         self.has_one_head = len(self.heads) == 1 and not any(lacking)
@@ -53,11 +57,13 @@ class DotProductAttention(nn.Module):
         has_all = heads > 0 and lacking == [[], [], []] and window is None and ranks == [heads + 2] * 3
         fits = has_all or (self.shares_keys and ranks == [heads + 2, heads + 1, heads + 1])
         self.is_plain = fits and "N" in self.result and not {*terms} - {"mask"} and self.letters.get("mask") in PLAIN
+        # a query at the place of the last key sees all keys
+        self.sees_all = self.is_plain and not terms and cap is None and (not band or (last and band == BEFORE))
 
     def forward(self, *operands: Tensor, mask: tuple[Tensor | None, ...] = ()) -> Tensor:
         """Operands have the axes of the equation behind any outer ones; `mask` has the padding mask of each."""
         if self.is_plain and not mask and self._have_batch(operands):
-            return self.attend_by_head(*operands)
+            return self._attend_by_head(*operands)
         given = dict(zip(self.letters, operands, strict=True))
         outer = max(x.dim() - len(self.letters[name]) for name, x in given.items())
         q, k = ([self._arrange(given[each], each, outer) for each in names if each in given] for names in PAIRS)
@@ -86,11 +92,21 @@ class DotProductAttention(nn.Module):
         y = self._attend(queries, keys, values, None if seen is None else _join(seen, outer, lead), joined)
         return self._order(y.reshape(*lead, y.shape[-2], *own), outer)
 
+    def attend_from_last(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Attend from one query, which has the place of the last key, where it `sees_all`."""
+        of_q, of_k, of_v = self.orders
+        q, k, v = q.permute(of_q), k.permute(of_k), v.permute(of_v)
+        heads = q.shape[1:-2]
+        if len(heads) > 1:
+            q, k, v = q.flatten(1, -3), k.flatten(1, -3), v.flatten(1, -3)
+        y = F.scaled_dot_product_attention(q, k, v, scale=self.options.scale, enable_gqa=self.shares_keys)
+        return (y if len(heads) == 1 else torch.unflatten(y, 1, heads)).permute(self.back)
+
     def _have_batch(self, operands: tuple[Tensor, ...]) -> bool:
         """Whether all operands have one outer axis."""
         return all(x.dim() == 1 + len(own) for x, own in zip(operands, self.letters.values(), strict=True))
 
-    def attend_by_head(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    def _attend_by_head(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend where queries have all heads, keys and values all or those that they share, and a mask none."""
         q, k, v = (
             x.permute(0, *(1 + at for at in self.places[name][0]))

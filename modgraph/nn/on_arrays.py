@@ -7,6 +7,7 @@ the layer's weights, whose memory it shares.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any
@@ -15,17 +16,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn.functional import linear
 
 from modgraph.nn.along_axis import Mean, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic
 from modgraph.nn.choice import MaskedSoftmax, TopKMask
 from modgraph.nn.elementwise import Clamp, Elementwise
+from modgraph.nn.linear import Linear
 from modgraph.nn.rotary import ScaledRotary
 from modgraph.nn.shape import Concat, Flatten, Merge, Split, Transpose, Unmerge
 
 Array = NDArray[Any]  # of float32
 Function = Callable[..., Any]
-ROTATIONS = 64  # rotations that are kept: one for each kind of rotary layer and place
+ROTATIONS = 64  # kinds of rotary layers whose last rotation is kept
+LARGEST = 8192  # numbers of a product that BLAS does not divide among threads of its own
 LEAST, TINY = np.finfo(np.float32).min, np.finfo(np.float32).tiny
 
 
@@ -81,6 +85,12 @@ def _make_elementwise(layer: Elementwise) -> Function | None:
 # ------------------------------------------------------------ along an axis
 
 
+def _make_linear(layer: nn.Linear) -> Function:
+    """torch's product, which has threads and memory as one sets them."""
+    weight, bias = layer.weight, layer.bias
+    return lambda x: linear(torch.from_numpy(x), weight, bias).numpy()
+
+
 def _make_rms_norm(layer: nn.RMSNorm) -> Function | None:
     if layer.weight is None or len(layer.normalized_shape) != 1:
         return None
@@ -89,9 +99,11 @@ def _make_rms_norm(layer: nn.RMSNorm) -> Function | None:
 
 def _normalise(weight: Array, eps: float, x: Array) -> Array:
     """x / √(mean x² + ε) · w for x [..., D]."""
-    squares = np.add.reduce(x * x, -1, keepdims=True)  # a product of BLAS would start threads of its own
-    scaled: Array = x * (squares / x.shape[-1] + eps) ** -0.5 * weight
-    return scaled
+    size, row = x.shape[-1], x.ravel()
+    is_row = row.size == size <= LARGEST
+    squares: Any = float(row.dot(row)) if is_row else np.add.reduce(x * x, -1, keepdims=True)
+    found: Array = x * (squares / size + eps) ** -0.5 * weight
+    return found
 
 
 def _power(x: Array, axis: int) -> Array:
@@ -113,7 +125,7 @@ def _make_masked_softmax(layer: MaskedSoftmax) -> Function | None:
 
 def _apply_masked_softmax(axis: int, x: Array, choice: Array) -> Array:
     if x.size == x.shape[axis]:
-        found = np.zeros_like(x)
+        found = np.zeros(x.shape, x.dtype)
         places = choice.ravel().nonzero()[0]
         if len(places):
             found.ravel()[places] = _apply_softmax(-1, x.ravel()[places])
@@ -124,7 +136,7 @@ def _apply_masked_softmax(axis: int, x: Array, choice: Array) -> Array:
 
 
 def _mark_top_k(layer: TopKMask, x: Array) -> Array:
-    choice = np.zeros_like(x)
+    choice = np.zeros(x.shape, x.dtype)
     if x.size == x.shape[layer.axis]:
         _mark_largest(x.flatten(), choice.ravel(), layer.k)
         return choice
@@ -186,24 +198,40 @@ def _concatenate(layer: Concat, *values: Array) -> Array:
 
 
 def _make_rotary(layer: ScaledRotary) -> Function | None:
-    return None if layer.order else partial(_rotate, layer.width, tuple(layer.speeds), layer.lacks)
+    return None if layer.order else Rotation(layer.width, tuple(layer.speeds), layer.lacks)
 
 
-def _rotate(width: int, speeds: tuple[float, ...], lacks: tuple[int, ...], x: Array, places: Array) -> Array:
-    cos, sin = _find_rotation(speeds, lacks, places.shape, places.tobytes())
-    given, half = x[..., :width], width // 2
-    turned = given * cos + np.concatenate((given[..., half:], given[..., :half]), -1) * sin
-    return turned if width == x.shape[-1] else np.concatenate((turned, x[..., width:]), -1)
+@dataclass(eq=False)
+class Rotation:
+    """Rotates by the angles of places. Layers of equal speeds share those of the last places."""
+
+    width: int
+    speeds: tuple[float, ...]
+    lacks: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        self.last = find_last(self.speeds, self.lacks)
+
+    def __call__(self, x: Array, places: Array) -> Array:
+        known, cos, sin = self.last[0]
+        if known is not places:
+            cos, sin = self.compute(places)
+            self.last[0] = places, cos, sin
+        given, half = x if self.width == x.shape[-1] else x[..., : self.width], self.width // 2
+        turned = given * cos + np.concatenate((given[..., half:], given[..., :half]), -1) * sin
+        return turned if given is x else np.concatenate((turned, x[..., self.width :]), -1)
+
+    def compute(self, places: Array) -> tuple[Array, Array]:
+        """Cosines and signed sines of places."""
+        angles = _insert(places, self.lacks)[..., None] * np.array(self.speeds, np.float32)
+        cos, sin = np.cos(angles), np.sin(angles)
+        return np.concatenate((cos, cos), -1), np.concatenate((-sin, sin), -1)
 
 
 @lru_cache(maxsize=ROTATIONS)
-def _find_rotation(
-    speeds: tuple[float, ...], lacks: tuple[int, ...], shape: tuple[int, ...], places: bytes
-) -> tuple[Array, Array]:
-    """Cosines and signed sines of places, of which all layers have the same."""
-    angles = _insert(np.frombuffer(places, np.float32).reshape(shape), lacks)[..., None] * np.array(speeds, np.float32)
-    cos, sin = np.cos(angles), np.sin(angles)
-    return np.concatenate((cos, cos), -1), np.concatenate((-sin, sin), -1)
+def find_last(speeds: tuple[float, ...], lacks: tuple[int, ...]) -> list[tuple[Any, Any, Any]]:
+    """Where layers keep the last places, with their cosines and sines."""
+    return [(None, None, None)]
 
 
 MAKERS: dict[type, Callable[[Any], Function | None]] = {
@@ -214,6 +242,7 @@ MAKERS: dict[type, Callable[[Any], Function | None]] = {
     nn.Sigmoid: lambda layer: _sigmoid,
     nn.Tanh: lambda layer: np.tanh,
     nn.ReLU: lambda layer: lambda x: np.maximum(x, 0),
+    Linear: _make_linear,
     nn.RMSNorm: _make_rms_norm,
     Softmax: lambda layer: partial(_apply_softmax, layer.axis),
     MaskedSoftmax: _make_masked_softmax,

@@ -16,6 +16,7 @@ from modgraph.nn.along_axis import Mean, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic
 from modgraph.nn.choice import MaskedSoftmax, TopKMask
 from modgraph.nn.elementwise import Clamp, Elementwise
+from modgraph.nn.linear import Linear
 from modgraph.nn.on_arrays import MAKERS, find_array_function
 from modgraph.nn.rotary import ScaledRotary
 from modgraph.nn.shape import Concat, Flatten, Merge, Split, Transpose, Unmerge
@@ -35,6 +36,8 @@ LAYERS: list[tuple[Callable[[], Any], tuple[str, ...]]] = [
     (nn.Sigmoid, ONE),
     (nn.Tanh, ONE),
     (nn.ReLU, ONE),
+    (lambda: Linear(6, 4), ONE),
+    (lambda: Linear(6, 4, bias=False), ONE),
     (lambda: nn.RMSNorm(6), ONE),
     (lambda: nn.RMSNorm(6, eps=0.1), ONE),
     *[(lambda axis=axis: Softmax(axis), ONE) for axis in (-1, -2)],

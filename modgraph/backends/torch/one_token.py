@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
-from modgraph.backends.torch.plan import Once, find_dead
+from modgraph.backends.torch.plan import Once
 from modgraph.backends.torch.regions import CompiledPool, Expert
 from modgraph.backends.torch.room import append
 from modgraph.backends.torch.run import CompiledRoute, Plan, find_call
@@ -28,13 +27,11 @@ from modgraph.nn.steps import Append
 
 
 class Instruction(NamedTuple):
-    """A call on numbered values, and the places of its results that are kept if it gives a tuple. `dead` are the values
-    that no later one reads: their memory, which is still in the processor's cache, serves the next ones."""
+    """A call on numbered values, and the places of its results that are kept if it gives a tuple."""
 
     call: Callable[..., Any]
     operands: tuple[int, ...]
     places: tuple[int, ...] = (0,)
-    dead: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +51,12 @@ class TokenPlan:
     def compute(self, arguments: Sequence[Any]) -> list[Any]:
         """`run`, where numpy's warnings are off."""
         values = [*arguments]
-        for call, operands, places, dead in self.instructions:
+        for call, operands, places in self.instructions:
             found = call(*[values[at] for at in operands])
             if isinstance(found, tuple):
                 values += [found[at] for at in places]
             else:
                 values.append(found)
-            for at in dead:
-                values[at] = None
         return [values[at] for at in self.results]
 
 
@@ -77,23 +72,17 @@ def plan_one_token(plan: Plan, of_arrays: bool = False) -> TokenPlan:
     for step in plan.steps:
         writer.write(step.compute, step.operands, step.results)
     results = tuple(writer.find(at, of_arrays) for at in plan.results)
-    dead = find_dead([each.operands for each in writer.instructions], results)
-    instructions = (each._replace(dead=own) for each, own in zip(writer.instructions, dead, strict=True))
-    return TokenPlan(tuple(instructions), results)
+    return TokenPlan(tuple(writer.instructions), results)
 
 
 @dataclass(eq=False)
 class _Writer:
-    """Writes instructions. `known` has the number of a value of the plan as an array, or as a tensor.
-
-    `floats` are those that are float32 and no weights.
-    """
+    """Writes instructions. `known` has the number of a value of the plan as an array, or as a tensor."""
 
     arguments: int
     of_arrays: bool
     instructions: list[Instruction] = field(default_factory=list)
     known: dict[tuple[int, bool], int] = field(default_factory=dict)
-    floats: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.size, self.given = self.arguments, self.arguments
@@ -104,8 +93,6 @@ class _Writer:
         call, on_arrays = find_function(compute)
         taken = operands[1:] if isinstance(call, _Once) else operands
         self.instructions.append(Instruction(call, tuple(self.find(at, on_arrays) for at in taken), places))
-        if isinstance(compute, nn.Linear):
-            self.floats.add(self.given)
         for at in range(len(places)):
             self.known[self.given + at, on_arrays] = self.size + at
         self.given, self.size = self.given + len(places), self.size + len(places)
@@ -113,7 +100,7 @@ class _Writer:
     def find(self, value: int, as_array: bool) -> int:
         """The number of a value as an array or a tensor; an instruction converts it, once."""
         if (value, as_array) not in self.known:
-            convert = to_tensor if not as_array else Tensor.numpy if value in self.floats else to_array
+            convert = to_array if as_array else to_tensor
             self.instructions.append(Instruction(convert, (self.known[value, not as_array],)))
             self.known[value, as_array], self.size = self.size, self.size + 1
         return self.known[value, as_array]
@@ -146,10 +133,8 @@ def find_function(compute: Any) -> Function:
         return Function(_Once(inner.call), True) if inner.on_arrays else Function(compute, False)
     if isinstance(compute, CompiledRoute) and _is_plain(compute):
         return Function(RouteOfToken(compute.pool, compute.router), True)
-    if isinstance(compute, nn.Linear) and type(compute).forward is nn.Linear.forward:
-        return Function(partial(linear, weight=compute.weight, bias=compute.bias), False)
-    if isinstance(compute, DotProductAttention) and compute.is_plain:
-        return Function(compute.attend_by_head, False)
+    if isinstance(compute, DotProductAttention) and compute.sees_all:
+        return Function(compute.attend_from_last, False)
     if isinstance(compute, Append):
         return Function(partial(append, compute.axis), False)
     found = find_array_function(compute)

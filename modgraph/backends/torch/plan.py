@@ -137,11 +137,11 @@ def plan_for(
     return liveness.body(steps, ends, None if arguments is None else tuple(map(Result, arguments)))
 
 
-def find_dead(reads: Sequence[Iterable[int]], results: Iterable[int]) -> tuple[tuple[int, ...], ...]:
-    """The values that each step is the last to read, from those that it reads."""
+def _find_dead(steps: Sequence[Step[int]], results: Iterable[int]) -> tuple[tuple[int, ...], ...]:
+    """The values that each step is the last to read."""
     read, found = {*results}, []
-    for values in reversed(reads):
-        own = {*values}
+    for step in reversed(steps):
+        own = {*step.operands, *step.lengths}
         found.append(tuple(sorted(own - read)))
         read |= own
     return tuple(reversed(found))
@@ -193,9 +193,8 @@ class _Liveness:
             for step, results in live
         )
         found = tuple(numbers[result] for result in ends)
-        dead = find_dead([(*step.operands, *step.lengths) for step in with_numbers], found)
         lengths = dict.fromkeys(length for step in with_numbers for length in step.lengths)
-        return Plan(arguments, with_numbers, found, dead, tuple(lengths))
+        return Plan(arguments, with_numbers, found, _find_dead(with_numbers, found), tuple(lengths))
 
     def _read_results(self, call: CallSteps) -> list[Result]:
         """List the results of a call that are read, its declared results first."""

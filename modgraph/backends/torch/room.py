@@ -22,8 +22,8 @@ class Room:
         shape, size = [*before.shape], before.shape[axis]
         shape[axis] += max(LEAST, size)
         self.axis, self.last = axis, shape[axis]
-        self.tokens = np.moveaxis(np.empty(shape, before.dtype), axis, 0)
-        self.tokens[:size] = np.moveaxis(before, axis, 0)
+        self.tokens = np.empty(shape, before.dtype).swapaxes(axis, 0)
+        self.tokens[:size] = before.swapaxes(axis, 0)
         self.free: list[int] = [size]
 
     def take(self, place: int) -> bool:
@@ -38,8 +38,8 @@ class Room:
 
     def write(self, place: int, x: Array) -> Tensor:
         """Write a token, and give all up to it."""
-        self.tokens[place : place + 1] = np.moveaxis(x, self.axis, 0)
-        found = torch.from_numpy(np.moveaxis(self.tokens[: place + 1], 0, self.axis))
+        self.tokens[place] = x.swapaxes(self.axis, 0)[0]
+        found = torch.from_numpy(self.tokens[: place + 1].swapaxes(0, self.axis))
         found.room = self  # type: ignore[attr-defined]
         return found
 

@@ -78,6 +78,7 @@ class Stepwise:
         graph = apply_passes(model.graph, (*STEPWISE[:-1], Incremental(found.value.node)))
         self.tokens, type_ = found.value.node, model.graph.type_of(found.value)
         self.axis, self.along = found.axis, type_.shape[found.axis].name
+        self.words = type_.size or 0
         with torch.device("meta"):
             self.model = Model(graph, optimise(graph, TRAINING))
         self.addresses: list[int] = []  # of the weights, which stay in memory as long as they are shared
@@ -147,7 +148,9 @@ class Stepwise:
         new = (size,) * len(tokens) if lengths is None else tuple(lengths)
         counts = tuple(map(sum, zip(cache.counts, new, strict=True)))
         batch = {self.tokens: ids(tokens), **cache.values, **{name: ids(each) for name, each in (others or {}).items()}}
-        self._check(batch, cache)
+        is_word = cache.step is self and not others and size == 1 == len(tokens) and self._is_word(tokens)
+        if not is_word:
+            self._check(batch, cache)
         known = count_lengths(self.along, self.windows, cache.counts, new)
         places = {along: cache.values[name].shape[at] for name, at, along in self.growing}
         if any(count != places for along, places in {self.along: size, **places}.items() for count in known[along]):
@@ -157,6 +160,10 @@ class Stepwise:
         plan = self.plan_for_token(routing) if is_one else self.plans[routing]
         outputs, caches, records = plan.run(batch)
         return Step(outputs, records, Cache(caches, counts, self))
+
+    def _is_word(self, token: Tensor) -> bool:
+        """Whether one token [1, 1] is an id of the vocabulary, which needs no further check."""
+        return token.dim() == 2 and token.dtype is torch.int64 and 0 <= token.item() < self.words
 
     def _check(self, batch: Mapping[str, Tensor], cache: Cache) -> None:
         """Raise `TypeError` or `ValueError` for inputs that do not fit. A cache of this step needs no check."""
