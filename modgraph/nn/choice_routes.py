@@ -103,8 +103,8 @@ class ChoicePerModule(ChoiceRoute):
         if not (torch.compiler.is_exporting() and has_k_edges(router, pool)):
             return route_by_choice(tokens, records.gates, records.choice, modules)
         tokens_S, gates_SM, choice_SM = flat(tokens, records.gates, records.choice)
-        values, weight, _ = send_by_choice(tokens_S, gates_SM, choice_SM, modules)
-        found = sum_k_edges(values, weight, choice_SM != 0, router.k)
+        values, _ = send_by_choice(tokens_S, choice_SM, modules)
+        found = sum_k_edges(values, gates_SM, choice_SM != 0, router.k)
         return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
 
 
@@ -152,16 +152,16 @@ def route_by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> T
     x [..., message], gates and choice [..., M] give [..., result].
     """
     x_S, gates_SM, choice_SM = flat(x, gates, choice)
-    found = sum_edges(*send_by_choice(x_S, gates_SM, choice_SM, modules), x_S.shape[0])
+    values, tokens_of = send_by_choice(x_S, choice_SM, modules)
+    weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
+    found = sum_edges(values, weight, torch.cat(tokens_of), x_S.shape[0])
     return found.reshape(*gates.shape[:-1], *found.shape[1:])
 
 
-def send_by_choice(x_S: Tensor, gates_SM: Tensor, choice_SM: Tensor, modules: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """The messages [E, result] of modules to tokens that chose them, their weights and tokens [E], sorted by module."""
+def send_by_choice(x_S: Tensor, choice_SM: Tensor, modules: Any) -> tuple[Tensor, list[Tensor]]:
+    """The messages [E, result] of modules to the tokens that chose them, sorted by module, and these tokens of each."""
     tokens_of = [choice_SM[:, j].nonzero().squeeze(1) for j in range(len(modules))]
-    values = torch.cat([modules[j](x_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
-    weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
-    return values, weight, torch.cat(tokens_of)
+    return torch.cat([modules[j](x_S.index_select(0, at)) for j, at in enumerate(tokens_of)]), tokens_of
 
 
 def sum_edges(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) -> Tensor:
@@ -171,17 +171,17 @@ def sum_edges(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) 
     return total.reshape(-1, *values_E.shape[1:])
 
 
-def sum_k_edges(values_E: Tensor, weight_E: Tensor, edge_SM: Tensor, k: int) -> Tensor:
-    """`sum_edges` of edges sorted by module, where a token has at most k: [S, result], by index.
+def sum_k_edges(values_E: Tensor, gates_SM: Tensor, edge_SM: Tensor, k: int) -> Tensor:
+    """Sum values [E, result] of edges sorted by module times gates, at most k for each token, by index: [S, result].
 
     ONNX Runtime gathers rows on all threads; it adds to rows on one.
     """
-    weighted = values_E.flatten(1) * weight_E.unsqueeze(-1)
-    weighted = torch.cat((weighted, weighted.new_zeros(1, weighted.shape[1])))
-    place_SM = edge_SM.t().long().flatten().cumsum(0).reshape(edge_SM.shape[1], -1).t()
-    last = torch.where(edge_SM, place_SM - 1, values_E.shape[0])
-    place_SK = last.topk(k, largest=False).values
-    found = weighted.index_select(0, place_SK.flatten()).reshape(-1, k, weighted.shape[1]).sum(1)
+    rows = values_E.flatten(1)
+    rows = torch.cat((rows, rows.new_zeros(1, rows.shape[1])))  # the last for what is no edge
+    place_SM = edge_SM.t().long().flatten().cumsum(0).reshape(edge_SM.shape[1], -1).t() - 1
+    place_SK, module_SK = torch.where(edge_SM, place_SM, values_E.shape[0]).topk(k, largest=False)
+    found = rows.index_select(0, place_SK.flatten()).reshape(-1, k, rows.shape[1])
+    found = (found * gates_SM.gather(1, module_SK).unsqueeze(-1)).sum(1)
     return found.reshape(-1, *values_E.shape[1:])
 
 

@@ -79,18 +79,10 @@ def route_by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> T
     x [..., message], gates and choice [..., M] give [..., result].
     """
     x_S, gates_SM, choice_SM = flat(x, gates, choice)
-    found = sum_edges(*send_by_choice(x_S, gates_SM, choice_SM, modules), x_S.shape[0])
-    return found.reshape(*gates.shape[:-1], *found.shape[1:])
-
-
-def send_by_choice(
-    x_S: Tensor, gates_SM: Tensor, choice_SM: Tensor, modules: Any
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The messages [E, result] of modules to tokens that chose them, their weights and tokens [E], sorted by module."""
-    tokens_of = [choice_SM[:, j].nonzero().squeeze(1) for j in range(len(modules))]
-    values = torch.cat([modules[j](x_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
+    values, tokens_of = send_by_choice(x_S, choice_SM, modules)
     weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
-    return (values, weight, torch.cat(tokens_of))
+    found = sum_edges(values, weight, torch.cat(tokens_of), x_S.shape[0])
+    return found.reshape(*gates.shape[:-1], *found.shape[1:])
 
 
 def sum_edges(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) -> Tensor:
@@ -98,6 +90,12 @@ def sum_edges(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) 
     weighted = values_E.flatten(1) * weight_E.unsqueeze(-1)
     total = weighted.new_zeros(tokens, weighted.shape[1]).index_add(0, token_E, weighted)
     return total.reshape(-1, *values_E.shape[1:])
+
+
+def send_by_choice(x_S: Tensor, choice_SM: Tensor, modules: Any) -> tuple[Tensor, list[Tensor]]:
+    """The messages [E, result] of modules to the tokens that chose them, sorted by module, and these tokens of each."""
+    tokens_of = [choice_SM[:, j].nonzero().squeeze(1) for j in range(len(modules))]
+    return (torch.cat([modules[j](x_S.index_select(0, at)) for j, at in enumerate(tokens_of)]), tokens_of)
 
 
 def flat(tokens: Tensor, gates: Tensor, choice: Tensor) -> tuple[Tensor, Tensor, Tensor]:
