@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import torch
@@ -76,12 +76,16 @@ class Arithmetic(Layer):
         if self.ids:  # torch would compare large ids with a float in 32 bits
             self.left, self.right = map(to_whole, (self.left, self.right))
 
+    def pair(self, values: Iterable[Any]) -> tuple[Any, Any]:
+        """The left and the right side: operands, or a constant in the place of one."""
+        remaining = iter(values)
+        left = next(remaining) if self.left is None else self.left
+        return left, next(remaining) if self.right is None else self.right
+
     def forward(self, *values: Tensor) -> Tensor:
         if self.is_operator:
             return self.OPERATORS[self.symbol](*values)
-        remaining = iter(values)
-        left = next(remaining) if self.left is None else self.left
-        right = next(remaining) if self.right is None else self.right
+        left, right = self.pair(values)
         left = broadcast(left, self.left_lacks, self.left_order)
         return self.OPERATORS[self.symbol](left, broadcast(right, self.right_lacks, self.right_order))
 

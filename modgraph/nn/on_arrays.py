@@ -63,9 +63,7 @@ def _make_arithmetic(layer: Arithmetic) -> Function | None:
 
 
 def _compute(layer: Arithmetic, *values: Array) -> Array:
-    remaining = iter(values)
-    left = next(remaining) if layer.left is None else layer.left
-    right = next(remaining) if layer.right is None else layer.right
+    left, right = layer.pair(values)
     compute: Any = layer.OPERATORS[layer.symbol]
     found: Array = compute(_insert(left, layer.left_lacks), _insert(right, layer.right_lacks))
     return found

@@ -40,15 +40,19 @@ def rank_metrics(runs: Iterable[RunFacts]) -> list[str]:
     """Return the metrics of the runs that say how good they are, the main ones first: those of test data before those
     of data that the training saw, measures before losses, totals before parts."""
     found = dict.fromkeys(name for run in runs for name in (*run.metrics, *run.latest))
-    return sorted((name for name in found if is_larger_better(name) is not None), key=_rank)
+    return _sort_measures(found)
 
 
 def rank_measures(records: Iterable[Mapping[str, object]]) -> list[str]:
     """Return what the records of a log measure of whole splits, as `rank_metrics` orders it; of parts and of single
     routes only where there is nothing else."""
     found = dict.fromkeys(name for record in records for name in record)
-    measures = sorted((name for name in found if is_larger_better(name) is not None), key=_rank)
+    measures = _sort_measures(found)
     return [name for name in measures if "." not in name] or measures
+
+
+def _sort_measures(names: Iterable[str]) -> list[str]:
+    return sorted((name for name in names if is_larger_better(name) is not None), key=_rank)
 
 
 def _rank(name: str) -> tuple[object, ...]:

@@ -148,14 +148,14 @@ class Stepwise:
         new = (size,) * len(tokens) if lengths is None else tuple(lengths)
         counts = tuple(map(sum, zip(cache.counts, new, strict=True)))
         batch = {self.tokens: ids(tokens), **cache.values, **{name: ids(each) for name, each in (others or {}).items()}}
-        is_word = cache.step is self and not others and size == 1 == len(tokens) and self._is_word(tokens)
-        if not is_word:
+        is_one = size == 1 == len(tokens)
+        if not (is_one and cache.step is self and not others and self._is_word(tokens)):
             self._check(batch, cache)
         known = count_lengths(self.along, self.windows, cache.counts, new)
         places = {along: cache.values[name].shape[at] for name, at, along in self.growing}
         if any(count != places for along, places in {self.along: size, **places}.items() for count in known[along]):
             batch |= {name: torch.tensor(known[of], device=tokens.device) for name, of in self.lengths.items()}
-        is_one = size == 1 == len(tokens) and not self.lengths.keys() & batch.keys()
+        is_one = is_one and not self.lengths.keys() & batch.keys()
         is_one = is_one and not torch.is_autocast_enabled(tokens.device.type)
         plan = self.plan_for_token(routing) if is_one else self.plans[routing]
         outputs, caches, records = plan.run(batch)
