@@ -78,7 +78,6 @@ class Stepwise:
         graph = apply_passes(model.graph, (*STEPWISE[:-1], Incremental(found.value.node)))
         self.tokens, type_ = found.value.node, model.graph.type_of(found.value)
         self.axis, self.along = found.axis, type_.shape[found.axis].name
-        self.words = type_.size or 0
         with torch.device("meta"):
             self.model = Model(graph, optimise(graph, TRAINING))
         self.addresses: list[int] = []  # of the weights, which stay in memory as long as they are shared
@@ -87,6 +86,8 @@ class Stepwise:
         inputs = graph.input_types.items()
         self.caches = {name: type_ for name, type_ in inputs if is_cache(name)}
         self.needed = {name: type_ for name, type_ in inputs if type_.dtype != "length"}
+        takes_others = self.needed.keys() != {self.tokens, *self.caches}
+        self.words = 0 if takes_others else type_.size or 0
         self.plans = {routing: self._plan(routing) for routing in (False, True)}
         self.windows = list_extents(graph)
         shapes = ((name, at, axis) for name, type_ in self.caches.items() for at, axis in enumerate(type_.shape, 1))
@@ -162,8 +163,9 @@ class Stepwise:
         return Step(outputs, records, Cache(caches, counts, self))
 
     def _is_word(self, token: Tensor) -> bool:
-        """Whether one token [1, 1] is an id of the vocabulary, which needs no further check."""
-        return token.dim() == 2 and token.dtype is torch.int64 and 0 <= token.item() < self.words
+        """Whether one token [1, 1] on a processor, the only input, is an id of the vocabulary: no further check."""
+        is_id = token.dim() == 2 and token.dtype is torch.int64 and token.device.type == "cpu"
+        return is_id and 0 <= token.item() < self.words
 
     def _check(self, batch: Mapping[str, Tensor], cache: Cache) -> None:
         """Raise `TypeError` or `ValueError` for inputs that do not fit. A cache of this step needs no check."""

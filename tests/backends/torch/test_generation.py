@@ -71,6 +71,15 @@ def test_a_cache_stays_what_it_was_however_often_it_is_continued(model: Model) -
         torch.testing.assert_close(torch.cat(each, 1), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_a_step_for_one_token_says_which_input_is_missing() -> None:
+    text = """model m() { input words: token[time, 9] input s: float[4] y = (words -> embedding(4)) * s
+    z = y -> linear(9) output z }"""
+    step = Stepwise(modgraph.loads(text).build(seed=0).eval())
+    cache = step(torch.tensor([[1]]), others={"s": torch.ones(1, 4)}).cache
+    with pytest.raises(TypeError, match='needs the input "s"'):
+        step(torch.tensor([[1]]), cache)
+
+
 def test_it_follows_the_precision_of_autocast(model: Model) -> None:
     step = Stepwise(model)
     cache = step(torch.tensor([[5, 6]])).cache
